@@ -1,0 +1,43 @@
+"""Causal graphs from tables, with adaptive row weights (ReScore, ICLR 2023).
+
+>>> import rescore as rs
+>>> sim = rs.simulate(graph="ER", degree=1, nodes=5, samples=500, random_state=0)
+>>> model = rs.ReScore(rs.Notears(), tau=0.5).fit(sim.X)
+>>> rs.evaluate(sim.truth, model).shd
+0
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from rescore.dataset import Dataset as Dataset
+    from rescore.datasets.sachs import load_sachs as load_sachs
+    from rescore.estimators import Notears as Notears
+    from rescore.estimators import ReScore as ReScore
+    from rescore.metrics import evaluate as evaluate
+    from rescore.simulation import simulate as simulate
+
+# Where each public name lives.  Loaded on first use, so that importing rescore costs nothing.
+_HOMES = {
+    "Dataset": "rescore.dataset",
+    "Notears": "rescore.estimators",
+    "ReScore": "rescore.estimators",
+    "evaluate": "rescore.metrics",
+    "load_sachs": "rescore.datasets.sachs",
+    "simulate": "rescore.simulation",
+}
+
+__all__ = ["Dataset", "Notears", "ReScore", "evaluate", "load_sachs", "simulate"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'rescore' has no attribute '{name}'")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,88 @@
+"""ReScore: learn the graph on weighted rows, weigh up the rows that fit worst, and again."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rescore.graph import cut_to_dag, threshold
+from rescore.moments import Matrix, effective_rows
+from rescore.protocols import Backbone, Problem, State, Status, Weighting
+from rescore.weightings.box import ceiling_share
+
+Record = Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What was learned: a DAG, the weights it was learned with, and how it went."""
+
+    W: Matrix  # (d, d), always a DAG
+    sample_weight: Matrix  # (n,), sums to one
+    losses: Matrix  # (n, d), squared residuals before the threshold
+    history: tuple[Record, ...]  # one record per outer step
+    status: Status
+    removed: tuple[tuple[int, int, float], ...]  # edges cut because they closed a cycle
+
+
+def rescore(
+    problem: Problem,
+    backbone: Backbone,
+    weighting: Weighting,
+    *,
+    warmup: int = 1,
+    max_steps: int = 100,
+    on_step: Callable[[Record], Any] | None = None,
+) -> Result:
+    """Algorithm 1 of the paper.  ``warmup`` is its K_reweight: outer steps before weights move.
+
+    Examples
+    --------
+    >>> from rescore.backbones.notears import NotearsBackbone
+    >>> from rescore.weightings.exact import Exact
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=500)
+    >>> problem = Problem.unconstrained(np.c_[x, 2 * x + rng.normal(size=500)])
+    >>> found = rescore(problem, NotearsBackbone(), Exact(tau=0.5))
+    >>> found.W.round(1), found.status.name
+    (array([[0. , 1.9],
+           [0. , 0. ]]), 'CONVERGED')
+    """
+    w, memory = problem.prior, weighting.init(*problem.rows.shape)
+    state = backbone.init(problem)
+    history: list[Record] = []
+    while state.status is Status.RUNNING and len(history) < max_steps:
+        if len(history) >= warmup:  # the graph is fixed: weigh up the rows that fit worst
+            w, memory = weighting.step(backbone.losses(problem, state), problem.prior, memory)
+        state = backbone.step(problem, w, state)  # the weights are fixed: improve the graph
+        history.append(_record(len(history) + 1, problem, backbone, weighting, w, state))
+        if on_step is not None:
+            on_step(history[-1])
+    return _result(problem, backbone, w, state, history)
+
+
+def _record(
+    step: int, problem: Problem, backbone: Backbone, weighting: Weighting, w: Matrix, state: State
+) -> Record:
+    strong = np.abs(backbone.adjacency(state)) >= max(backbone.threshold, np.finfo(float).tiny)
+    return {
+        "step": step,
+        **state.trace,
+        "edges": int(strong.sum()),
+        "effective_rows": effective_rows(w),
+        "ceiling_share": ceiling_share(w, problem.prior, weighting.tau),
+    }
+
+
+def _result(
+    problem: Problem, backbone: Backbone, w: Matrix, state: State, history: list[Record]
+) -> Result:
+    """Threshold, make sure of a DAG, and say how it ended."""
+    W = threshold(backbone.adjacency(state), backbone.threshold, keep=problem.required)
+    W, removed = cut_to_dag(W, keep=problem.required)
+    # A required edge is there even if its fitted weight is exactly zero.
+    W = np.where(problem.required & (W == 0), np.finfo(float).tiny, W)
+    status = Status.STEP_LIMIT if state.status is Status.RUNNING else state.status
+    losses = backbone.losses(problem, state)
+    return Result(W, w, losses, tuple(history), status, tuple(removed))

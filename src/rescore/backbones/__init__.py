@@ -1,0 +1,1 @@
+"""The learners: each lowers the weighted score by changing the graph."""

@@ -1,0 +1,178 @@
+"""NOTEARS: least squares, an L1 penalty and a smooth acyclicity constraint, on second moments."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from rescore import acyclicity, owlqn
+from rescore.checking import check_choice, check_number
+from rescore.graph import cut_to_dag
+from rescore.moments import Matrix
+from rescore.protocols import Mask, Problem, State, Status
+
+CONSTRAINTS = {
+    "exponential": acyclicity.trace_exponential,
+    "polynomial": acyclicity.polynomial,
+}
+PROGRESS = 0.25  # a dual step must bring h below this share of what it was
+GROWTH = 10.0  # otherwise the penalty grows by this factor
+MOST_ITERATIONS = 15_000
+# L-BFGS-B's customary tolerances, so that both solvers mean the same by a solved subproblem:
+# least relative decrease, largest slope.  The final lasso is solved as far as float64 goes.
+SOLVED, EXACT = (2.2e-9, 1e-5), (1e-15, 1e-9)
+
+
+class _Dual(NamedTuple):
+    """Where the augmented Lagrangian stands."""
+
+    W: Matrix  # (d, d)
+    alpha: float  # multiplier of h
+    rho: float  # penalty on h²
+    h: float
+    mean: Matrix  # (d,), of the rows under the weights W was learned with
+    unit: float  # variance in which the score is measured, so that α and ρ have no units
+
+
+@dataclass(frozen=True)
+class NotearsBackbone:
+    """``min ½ Σ_i w_i |x_i − x_i W|² + λ|W|₁  s.t.  h(W) = 0`` by an augmented Lagrangian.
+
+    One step is one dual ascent: minimise ``… + α h + ½ρ h²`` from the last W, with ρ growing
+    until h has fallen to a quarter; then α grows by ρh.  Once h is within its tolerance, what is
+    left given the edges found is a lasso, which is convex; the last step solves it exactly.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=500)
+    >>> problem = Problem.unconstrained(np.c_[x, 2 * x + rng.normal(size=500)])
+    >>> learner = NotearsBackbone(lambda1=0.1)
+    >>> state = learner.step(problem, problem.prior, learner.init(problem))
+    >>> print(learner.adjacency(state).round(1))  # one dual step: the cycle is not gone yet
+    [[0.  1.8]
+     [0.2 0. ]]
+    """
+
+    lambda1: float = 0.1
+    threshold: float = 0.3
+    constraint: str = "exponential"
+    h_tol: float = 1e-8
+    rho_max: float = 1e16
+
+    def __post_init__(self) -> None:
+        check_number("lambda1", self.lambda1, at_least=0)
+        check_number("threshold", self.threshold, at_least=0)
+        check_choice("constraint", self.constraint, CONSTRAINTS)
+        check_number("h_tol", self.h_tol, above=0)
+        check_number("rho_max", self.rho_max, above=1)
+
+    def init(self, problem: Problem) -> State:
+        """W = 0, no multiplier, penalty one."""
+        mean, S, _ = problem.rows.moments(problem.prior)
+        connected = problem.allowed.any(axis=0) | problem.allowed.any(axis=1)
+        unit = _typical(np.diag(S)[connected])
+        return State(_Dual(np.zeros_like(S), alpha=0.0, rho=1.0, h=np.inf, mean=mean, unit=unit))
+
+    def step(self, problem: Problem, w: Matrix, state: State) -> State:
+        """One dual ascent on the moments of the weighted rows."""
+        dual: _Dual = state.params
+        mean, S, _ = problem.rows.moments(w)
+        penalty = np.where(problem.allowed & ~problem.required, self.lambda1, 0.0)
+        S, penalty = S / dual.unit, penalty / dual.unit
+        with jax.enable_x64(True):
+            rho, found = self._ascend(S, penalty, problem.allowed, dual)
+            h = float(found.h)
+            if h <= self.h_tol:
+                W, _ = cut_to_dag(np.asarray(found.W), keep=problem.required)
+                found = _minimise(S, W, penalty, W != 0, 0.0, 0.0, EXACT, self.constraint)
+        new = _Dual(np.array(found.W), dual.alpha + rho * h, rho, h, mean, dual.unit)
+        trace: dict[str, Any] = {
+            "objective": float(found.objective) * dual.unit,
+            "h": h,
+            "rho": rho,
+            "optimality": found.optimality,
+        }
+        return State(new, self._status(new), {key: float(value) for key, value in trace.items()})
+
+    def _ascend(
+        self, S: Matrix, penalty: Matrix, allowed: Mask, dual: _Dual
+    ) -> tuple[float, "_Solution"]:
+        """Minimise the augmented Lagrangian, raising ρ until h has fallen enough."""
+        rho = dual.rho
+        while True:
+            found = _minimise(S, dual.W, penalty, allowed, dual.alpha, rho, SOLVED, self.constraint)
+            enough = found.h <= max(PROGRESS * dual.h, self.h_tol)
+            if enough or rho * GROWTH > self.rho_max:
+                return rho, found
+            rho *= GROWTH
+
+    def losses(self, problem: Problem, state: State) -> Matrix:
+        """``(x_i − x_i W)_j²`` with W as it is before the threshold, (n, d)."""
+        return problem.rows.squared_residuals(state.params.W, state.params.mean)
+
+    def adjacency(self, state: State) -> Matrix:
+        """The coefficients W, (d, d)."""
+        return np.array(state.params.W)
+
+    def _status(self, dual: _Dual) -> Status:
+        if dual.h <= self.h_tol:
+            return Status.CONVERGED
+        return Status.PENALTY_CAP if dual.rho * GROWTH > self.rho_max else Status.RUNNING
+
+
+def _typical(variances: Matrix) -> float:
+    """The geometric mean of the positive variances; one if there is none."""
+    positive = variances[variances > 0]
+    return float(np.exp(np.log(positive).mean())) if positive.size else 1.0
+
+
+class _Solution(NamedTuple):
+    W: Array
+    objective: Array  # score + λ|W|₁
+    h: Array
+    optimality: Array  # KKT residual
+
+
+@partial(jax.jit, static_argnames="constraint")
+def _minimise(
+    S: Array,
+    W: Array,
+    penalty: Array,
+    allowed: Array,
+    alpha: float,
+    rho: float,
+    tolerances: tuple[float, float],
+    constraint: str,
+) -> _Solution:
+    """Minimise the augmented Lagrangian over the allowed edges, starting from W."""
+    d = len(S)
+    h_and_gradient = CONSTRAINTS[constraint]
+
+    def lagrangian(x: Array) -> tuple[Array, Array]:
+        score, score_gradient = least_squares(S, x.reshape(d, d))
+        h, h_gradient = h_and_gradient(x.reshape(d, d))
+        gradient = score_gradient + (alpha + rho * h) * h_gradient
+        return score + alpha * h + rho * h * h / 2, jnp.where(allowed, gradient, 0.0).ravel()
+
+    found = owlqn.minimise(lagrangian, W.ravel(), penalty.ravel(), MOST_ITERATIONS, *tolerances)
+    W = found.x.reshape(d, d)
+    objective = least_squares(S, W)[0] + jnp.sum(penalty * jnp.abs(W))
+    return _Solution(W, objective, h_and_gradient(W)[0], found.optimality)
+
+
+def least_squares(S: Array, W: Array) -> tuple[Array, Array]:
+    """``½ tr (I−W)ᵀ S (I−W)`` and its gradient ``−S (I−W)``, from the covariance S alone.
+
+    Examples
+    --------
+    >>> value, gradient = least_squares(jnp.eye(2), jnp.zeros((2, 2)))
+    >>> float(value)
+    1.0
+    """
+    SR = S @ (jnp.eye(len(S)) - W)
+    return jnp.vdot(jnp.eye(len(S)) - W, SR) / 2, -SR

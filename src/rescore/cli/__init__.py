@@ -1,0 +1,58 @@
+"""The command line: ``rescore fit | simulate | evaluate | demo``.
+
+Nothing heavy is imported before a command runs, so that ``rescore --help`` answers at once.
+"""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from rescore.cli.demo import demo_command
+from rescore.cli.evaluate import evaluate_command
+from rescore.cli.fit import fit_command
+from rescore.cli.guard import GuardedGroup
+from rescore.cli.simulate import simulate_command
+
+__all__ = ["app", "run"]
+
+app = typer.Typer(
+    cls=GuardedGroup,
+    add_completion=False,
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("fit")(fit_command)
+app.command("simulate")(simulate_command)
+app.command("evaluate")(evaluate_command)
+app.command("demo")(demo_command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from rescore import __version__
+
+        typer.echo(f"rescore {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    ctx: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Causal graphs from tables, with adaptive row weights (ReScore)."""
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help(), nl=False)
+
+
+def run() -> None:
+    """The program ``rescore``."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal without Unicode shows escapes instead
+            stream.reconfigure(errors="backslashreplace")
+    app()

@@ -1,0 +1,189 @@
+"""``rescore fit``: a graph from a table."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rescore.cli.options import DebugOption, JsonOption, default_of, edge_pairs, names_in
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rescore.cli.inputs import Input
+
+__all__ = ["fit_command", "fit_with_progress"]
+
+LEARNERS = {"notears": "Notears"}  # word on the command line -> estimator
+
+Tau = Annotated[
+    float | None,
+    typer.Option(
+        help="Row weights stay between tau/n and 1/(tau n).",
+        show_default=default_of("ReScore", "tau"),
+    ),
+]
+Weighting = Annotated[
+    str | None,
+    typer.Option(
+        help="How rows are weighted: exact or uniform (the plain learner).",
+        show_default=default_of("ReScore", "weighting"),
+    ),
+]
+Loss = Annotated[
+    str | None,
+    typer.Option(
+        help="How rows are ranked: nll or raw.", show_default=default_of("ReScore", "loss")
+    ),
+]
+Lambda1 = Annotated[
+    float | None,
+    typer.Option(
+        help="Penalty on the coefficients.", show_default=default_of("Notears", "lambda1")
+    ),
+]
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        help="Weaker edges are dropped at the end.", show_default=default_of("Notears", "threshold")
+    ),
+]
+Standardize = Annotated[
+    bool | None,
+    typer.Option(
+        "--standardize/--no-standardize",
+        help="Fit on columns of mean 0 and deviation 1.",
+        show_default=default_of("Notears", "standardize"),
+    ),
+]
+
+
+def fit_command(
+    ctx: typer.Context,
+    data: Annotated[Path, typer.Argument(help="A .csv, .csv.gz, .tsv or .parquet file.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Folder for the results; without it none is written."),
+    ] = None,
+    learner: Annotated[str, typer.Option(help=f"One of {', '.join(LEARNERS)}.")] = "notears",
+    lambda1: Lambda1 = None,
+    threshold: Threshold = None,
+    tau: Tau = None,
+    weighting: Weighting = None,
+    loss: Loss = None,
+    standardize: Standardize = None,
+    seed: Annotated[int, typer.Option(help="Seed of weightings that draw.")] = 0,
+    truth: Annotated[
+        Path | None, typer.Option(help="A graph to compare with; not used in the fit.")
+    ] = None,
+    edge_direction: Annotated[
+        str | None,
+        typer.Option(help='Of the truth: "from row to column" or "from column to row".'),
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="Column of prior row weights; not a variable.")
+    ] = None,
+    groups: Annotated[
+        str | None, typer.Option(help="Column of labels, only reported on; not a variable.")
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="Columns to leave out, separated by commas.")
+    ] = None,
+    forbid: Annotated[
+        list[str] | None, typer.Option(help='An edge "cause,effect" that must not be there.')
+    ] = None,
+    require: Annotated[
+        list[str] | None, typer.Option(help='An edge "cause,effect" that must be there.')
+    ] = None,
+    delimiter: Annotated[
+        str | None, typer.Option(help="Between fields.", show_default="by the file's ending")
+    ] = None,
+    decimal: Annotated[str, typer.Option(help="Decimal mark.")] = ".",
+    no_header: Annotated[bool, typer.Option("--no-header", help="The first line is data.")] = False,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Learn a causal graph and row weights from a table."""
+    from rescore.cli.inputs import FileFormat, read_input
+    from rescore.cli.terminal import noted_warnings
+    from rescore.report.run import Run
+    from rescore.report.staging import check_folder
+
+    if output is not None:
+        check_folder(output)
+    with noted_warnings() as notes:
+        settings = {
+            "lambda1": lambda1,
+            "threshold": threshold,
+            "standardize": standardize,
+            "forbidden": edge_pairs("--forbid", forbid or []) or None,
+            "required": edge_pairs("--require", require or []) or None,
+        }
+        around = {"tau": tau, "weighting": weighting, "loss": loss, "random_state": seed}
+        model = _model(learner, settings, around)
+        table = read_input(
+            data, FileFormat(delimiter, decimal, not no_header), weights=weights, groups=groups,
+            drop=names_in(drop or []),
+        )  # fmt: skip
+        graph = None if truth is None else _read_truth(truth, edge_direction, table.X)
+        fit_with_progress(model, table, "fitting")
+    run = Run(
+        model, table.groups, None if graph is None else _scores(graph, model),
+        warnings=tuple(notes), command=ctx.obj, source=data.name,
+    )  # fmt: skip
+    finish(run, output, as_json)
+
+
+def fit_with_progress(model: Any, table: "Input", title: str) -> None:
+    """Fit the model, with a bar on stderr and compiled programs kept for the next time."""
+    from rescore.cli.terminal import progress
+    from rescore.compilation import use_persistent_cache
+
+    use_persistent_cache()
+    with progress(title, getattr(getattr(model, "estimator", model), "h_tol", 1e-8)) as on_step:
+        model.fit(table.X, sample_weight=table.sample_weight, on_step=on_step)
+
+
+def finish(run: Any, output: Path | None, as_json: bool) -> None:
+    """Write the files, even if Ctrl-C is pressed meanwhile, and say what was found."""
+    from rescore.cli.summary import print_json, print_run, run_as_data
+    from rescore.cli.terminal import uninterrupted
+    from rescore.report.files import write_run
+
+    files = []
+    if output is not None:
+        with uninterrupted():
+            files = write_run(output, run)
+    if as_json:
+        print_json(run_as_data(run, output, files))
+    else:
+        print_run(run, output, files)
+
+
+def _model(learner: str, settings: dict[str, Any], around: dict[str, Any]) -> Any:
+    """The estimator; what was not given is left to its own defaults."""
+    from rescore import estimators
+    from rescore.checking import check_choice
+
+    kind = getattr(estimators, LEARNERS[check_choice("--learner", learner, LEARNERS)])
+    given = {name: value for name, value in settings.items() if value is not None}
+    inner = kind(**given)
+    return estimators.ReScore(inner, **{n: v for n, v in around.items() if v is not None})
+
+
+def _read_truth(path: Path, edge_direction: str | None, X: "pd.DataFrame") -> "pd.DataFrame":
+    """The true graph, refused before the fit if its names are not those of the columns."""
+    import pandas as pd
+
+    from rescore.graph.io import read_graph
+    from rescore.metrics.pairing import paired
+
+    truth = read_graph(path, edge_direction)
+    paired(truth, pd.DataFrame(0, index=X.columns, columns=X.columns))
+    return truth
+
+
+def _scores(truth: "pd.DataFrame", model: Any) -> Any:
+    from rescore.metrics import evaluate
+
+    return evaluate(truth, model)

@@ -1,0 +1,123 @@
+"""The file of a fit: its numbers, and the columns that are weights or labels instead."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rescore.tables.cells import records
+from rescore.tables.reading import DELIMITERS, read_table
+from rescore.tables.textfile import read_text_bytes
+from rescore.text import listing, printable
+
+__all__ = ["FileFormat", "Input", "read_input", "read_labels"]
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """How a text file is written; the same words as for `rescore.tables.reading.read_table`."""
+
+    delimiter: str | None = None
+    decimal: str = "."
+    header: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Input:
+    """What a fit starts from.  The learner sees X and, as prior weights, sample_weight."""
+
+    X: pd.DataFrame
+    sample_weight: Any = None  # (n,)
+    groups: list[str] | None = None  # n labels
+
+
+def read_input(
+    path: Path,
+    file_format: FileFormat,
+    *,
+    weights: str | None = None,
+    groups: str | None = None,
+    drop: Sequence[str] = (),
+) -> Input:
+    r"""The table in a file without the columns ``weights``, ``groups`` and ``drop``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "t.csv")
+    ...     _ = file.write_text("a,s,g\n1,0.5,u\n2,0.5,v\n")
+    ...     found = read_input(file, FileFormat(), weights="s", groups="g")
+    >>> list(found.X), found.sample_weight.tolist(), found.groups
+    (['a'], [0.5, 0.5], ['u', 'v'])
+    """
+    _refuse_overlap(weights, groups, drop)
+    labels = None if groups is None else read_labels(path, groups, file_format)
+    left_out = [*drop, *([] if groups is None else [groups])]
+    X = read_table(
+        path, delimiter=file_format.delimiter, decimal=file_format.decimal,
+        header=file_format.header, drop=left_out,
+    )  # fmt: skip
+    if weights is None:
+        return Input(X, None, labels)
+    if weights not in X:
+        raise ValueError(f"There is no column {listing([weights])} for --weights, only "
+                         f"{listing(X.columns)}.")  # fmt: skip
+    return Input(X.drop(columns=weights), X[weights].to_numpy(), labels)
+
+
+def read_labels(path: Path, column: str, file_format: FileFormat) -> list[str]:
+    """One column of a file as text, a label for each row."""
+    if path.name.lower().endswith(".parquet"):
+        return _parquet_labels(path, column)
+    ending = next((e for e in DELIMITERS if path.name.lower().endswith(e)), ".csv")
+    rows = records(read_text_bytes(path), file_format.delimiter or DELIMITERS[ending])
+    first: list[str] = next(rows, [])
+    names = first if file_format.header else [f"x{j}" for j in range(len(first))]
+    position = _position(names, column)
+    body = rows if file_format.header else (row for part in ([first], rows) for row in part)
+    # Rows with a field too few or too many are reported by read_table, with their line.
+    return _complete([row[position] for row in body if len(row) > position], column)
+
+
+def _parquet_labels(path: Path, column: str) -> list[str]:
+    try:
+        import pyarrow.parquet as pq  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise ImportError(
+            'Reading parquet files needs pyarrow: pip install "rescore[parquet]"'
+        ) from error
+    file = pq.ParquetFile(path)
+    _position(file.schema_arrow.names, column)
+    labels = file.read(columns=[column]).column(0).to_pylist()
+    return _complete(["" if label is None else str(label) for label in labels], column)
+
+
+def _position(names: Sequence[str], column: str) -> int:
+    if names.count(column) != 1:
+        how = "more than one column" if column in names else "no column"
+        raise ValueError(f"There is {how} {listing([column])} for --groups among {listing(names)}.")
+    return names.index(column)
+
+
+def _complete(labels: list[str], column: str) -> list[str]:
+    empty = np.flatnonzero([not label for label in labels])
+    if len(empty):
+        raise ValueError(
+            f"Column '{printable(column)}' has no label in {len(empty)} row(s), first in row "
+            f"{empty[0]} (counted from 0). Name the group of every row."
+        )
+    return labels
+
+
+def _refuse_overlap(weights: str | None, groups: str | None, drop: Sequence[str]) -> None:
+    roles = [*(name for name in (weights, groups) if name is not None), *drop]
+    twice = {name for name in roles if roles.count(name) > 1}
+    if twice:
+        raise ValueError(
+            f"{listing(sorted(twice))} is named more than once among --weights, --groups and "
+            "--drop; a column can have one role."
+        )

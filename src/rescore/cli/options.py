@@ -1,0 +1,86 @@
+"""Options that several commands share, and what their texts mean."""
+
+import ast
+import csv
+from collections.abc import Iterable
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+__all__ = ["DebugOption", "JsonOption", "default_of", "edge_pairs", "names_in"]
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, nothing else.")]
+DebugOption = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
+
+
+def default_of(estimator: str, parameter: str) -> str:
+    """The default of an estimator's parameter as text, read from its source without importing it.
+
+    Importing the estimators takes a second, which a help text is not worth; writing their
+    defaults down again would let the two drift apart.
+
+    Examples
+    --------
+    >>> default_of("ReScore", "weighting")
+    'exact'
+    """
+    classes = (c for c in _source().body if isinstance(c, ast.ClassDef))
+    (kind,) = (c for c in classes if c.name == estimator)
+    (init,) = (f for f in kind.body if isinstance(f, ast.FunctionDef) and f.name == "__init__")
+    given = init.args
+    positional = given.args[len(given.args) - len(given.defaults) :]
+    defaults: dict[str, Any] = dict(
+        zip((a.arg for a in positional + given.kwonlyargs), given.defaults + given.kw_defaults,
+            strict=True)
+    )  # fmt: skip
+    return str(ast.literal_eval(defaults[parameter]))
+
+
+@cache
+def _source() -> ast.Module:
+    spec = find_spec("rescore.estimators")
+    assert spec is not None
+    return ast.parse(Path(spec.origin or "").read_text(encoding="utf-8"))
+
+
+def names_in(texts: Iterable[str]) -> list[str]:
+    """The names in comma-separated texts; a name with a comma in it is put in double quotes.
+
+    Examples
+    --------
+    >>> names_in(["a,b", '"c,d"'])
+    ['a', 'b', 'c,d']
+    """
+    return [name for text in texts for name in _fields(text)]
+
+
+def edge_pairs(option: str, texts: Iterable[str]) -> list[tuple[str, str]]:
+    """The edges in texts of the form ``cause,effect``.
+
+    Examples
+    --------
+    >>> edge_pairs("--forbid", ["a,b"])
+    [('a', 'b')]
+    >>> edge_pairs("--forbid", ["a"])
+    Traceback (most recent call last):
+        ...
+    ValueError: --forbid takes a cause and an effect, such as "a,b"; got 'a'.
+    """
+    pairs = []
+    for text in texts:
+        fields = _fields(text)
+        if len(fields) != 2:
+            raise ValueError(f'{option} takes a cause and an effect, such as "a,b"; got {text!r}.')
+        pairs.append((fields[0], fields[1]))
+    return pairs
+
+
+def _fields(text: str) -> list[str]:
+    try:
+        (fields,) = csv.reader([text], strict=True)
+    except (csv.Error, ValueError):
+        raise ValueError(f"{text!r} is not a list of names separated by commas.") from None
+    return fields

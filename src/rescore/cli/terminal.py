@@ -1,0 +1,103 @@
+"""What goes to the terminal while a command runs, and what is kept from interrupting it."""
+
+import math
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from rescore.cli.guard import one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["console", "noted_warnings", "progress", "uninterrupted"]
+
+
+def console(stderr: bool = False) -> "Console":
+    """A rich console that takes text as it is; without colours when it is not a terminal."""
+    from rich.console import Console
+
+    file = sys.stderr if stderr else sys.stdout
+    return Console(file=file, highlight=False, markup=False, emoji=False)
+
+
+@contextmanager
+def noted_warnings() -> Iterator[list[str]]:
+    """Collect the warnings of the block, each once, and print them as lines when it ends.
+
+    Examples
+    --------
+    >>> with noted_warnings() as notes:
+    ...     warnings.warn("odd")
+    >>> notes
+    ['odd']
+    """
+    notes: list[str] = []
+
+    def note(message: Any, *_: Any, **__: Any) -> None:
+        if str(message) not in notes:
+            notes.append(str(message))
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            # Numerical libraries announce their own future here; that is not the user's concern.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            warnings.simplefilter("ignore", PendingDeprecationWarning)
+            warnings.showwarning = note
+            yield notes
+    finally:
+        for text in notes:
+            typer.echo(f"warning: {one_line(text)}", err=True)
+
+
+@contextmanager
+def progress(title: str, h_tol: float = 1e-8) -> Iterator[Callable[[Mapping[str, float]], None]]:
+    """A bar on stderr, shown only on a terminal; the block gets a callback for ``fit(on_step=)``.
+
+    The bar is full when log h, the distance from a DAG, has come down to its tolerance.
+    """
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(24))
+    with Progress(
+        *columns, TimeElapsedColumn(), console=console(stderr=True), transient=True
+    ) as bar:
+        task = bar.add_task(f"{title}: compiling", total=1.0)
+
+        def on_step(record: Mapping[str, float]) -> None:
+            text = f"{title}: step {record['step']}, {record['edges']} edges"
+            if "h" in record:
+                text += f", h = {record['h']:.1e}"
+            bar.update(task, description=text, completed=_done(record.get("h", 1.0), h_tol))
+
+        yield on_step
+
+
+def _done(h: float, h_tol: float) -> float:
+    """How much of the way from h = 1 to its tolerance is done, in orders of magnitude."""
+    if not 0 < h_tol < 1:
+        return 0.0
+    return min(1.0, max(0.0, math.log(max(h, h_tol)) / math.log(h_tol)))
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let the block finish when Ctrl-C is pressed, and only then stop."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread gets signals
+        return
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt

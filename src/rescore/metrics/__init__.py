@@ -1,0 +1,182 @@
+"""How far an estimated graph is from the true one: pure functions of (truth, estimate).
+
+Both may be matrices, pandas tables, networkx graphs or fitted estimators (see `paired`); only
+which entries are zero counts, not the weights.  The edge counts take partially directed graphs,
+where i -> j together with j -> i is one undirected edge, and look at unordered pairs of nodes:
+
+    cond, pred   pairs adjacent in the truth, in the estimate
+    R            pairs directed in both, but in opposite directions
+    FP           pairs adjacent in the estimate only
+    TP           the rest of pred: an undirected edge agrees with either direction
+
+so a two-cycle is never counted twice, and a reversed edge is one error.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from rescore.graph import cpdag, is_dag
+from rescore.metrics.interventional import (
+    ancestor_aid,
+    oset_aid,
+    parent_aid,
+    require_dag_or_cpdag,
+    sid,
+)
+from rescore.metrics.pairing import paired
+from rescore.metrics.scores import Scores
+
+__all__ = [
+    "Scores",
+    "ancestor_aid",
+    "cpdag_shd",
+    "evaluate",
+    "fdr",
+    "fpr",
+    "oset_aid",
+    "parent_aid",
+    "shd",
+    "sid",
+    "tpr",
+]
+
+
+def evaluate(truth: Any, estimate: Any) -> Scores:
+    """Every metric of this module, and the number of edges of the estimate.
+
+    What cannot be computed, such as the `sid` of an estimate with a cycle, is None, with the reason
+    in ``undefined``; graphs that cannot be compared at all raise.
+
+    Examples
+    --------
+    >>> print(evaluate([[0, 1, 0], [0, 0, 1], [0, 0, 0]], [[0, 1, 1], [0, 0, 0], [0, 0, 0]]))
+    tpr           0.5
+    fdr           0.5
+    fpr           1
+    shd           2
+    sid           1
+    edges         2
+    cpdag_shd     2
+    ancestor_aid  1
+    oset_aid      1
+    parent_aid    1
+    """
+    T, E, names = paired(truth, estimate)
+    graphs = [pd.DataFrame(A, index=names, columns=names) for A in (T, E)]
+    undefined: dict[str, str] = {}
+    values: dict[str, Any] = {
+        metric.__name__: _value(metric, graphs, undefined)
+        for metric in (tpr, fdr, fpr, shd, sid, cpdag_shd, ancestor_aid, oset_aid, parent_aid)
+    }
+    edges = int(np.triu(E | E.T).sum())
+    return Scores(**values, edges=edges, undefined=undefined)
+
+
+def tpr(truth: Any, estimate: Any) -> float:
+    """True positive rate, TP / cond; NaN if the truth has no edge, since there is none to find.
+
+    Examples
+    --------
+    >>> tpr([[0, 1, 1], [0, 0, 0], [0, 0, 0]], [[0, 1, 0], [0, 0, 0], [1, 0, 0]])
+    0.5
+    """
+    n = _counts(truth, estimate)
+    return (n.pred - n.reversed - n.extra) / n.cond if n.cond else float("nan")
+
+
+def fdr(truth: Any, estimate: Any) -> float:
+    """False discovery rate, (R + FP) / pred; 0 for an estimate without edges.
+
+    Examples
+    --------
+    >>> fdr([[0, 1], [0, 0]], [[0, 0], [1, 0]])
+    1.0
+    """
+    n = _counts(truth, estimate)
+    return (n.reversed + n.extra) / n.pred if n.pred else 0.0
+
+
+def fpr(truth: Any, estimate: Any) -> float:
+    """False positive rate, (R + FP) / (d(d-1)/2 - cond); NaN if all true pairs are adjacent.
+
+    A reversed edge counts above, but not below, the line, so this can exceed 1.
+
+    Examples
+    --------
+    >>> fpr([[0, 1, 0], [0, 0, 0], [0, 0, 0]], [[0, 1, 1], [0, 0, 0], [0, 0, 0]])
+    0.5
+    """
+    n = _counts(truth, estimate)
+    return (n.reversed + n.extra) / (n.all - n.cond) if n.all > n.cond else float("nan")
+
+
+def shd(truth: Any, estimate: Any) -> int:
+    """Structural Hamming distance: pairs of nodes whose edge is extra, missing or different.
+
+    A reversed edge counts once, and so does an undirected one in place of a directed one.
+
+    Examples
+    --------
+    >>> shd([[0, 1], [0, 0]], [[0, 0], [1, 0]])
+    1
+    """
+    pair = paired(truth, estimate)
+    different = pair.truth != pair.estimate
+    return int(np.triu(different | different.T).sum())
+
+
+def cpdag_shd(truth: Any, estimate: Any) -> int:
+    """The `shd` of the two equivalence classes: what data without interventions can tell apart.
+
+    Each graph must be a DAG or already a CPDAG.
+
+    Examples
+    --------
+    >>> cpdag_shd([[0, 1], [0, 0]], [[0, 0], [1, 0]])
+    0
+    """
+    T, E, names = paired(truth, estimate)
+    for graph, role in ((T, "truth"), (E, "estimate")):
+        require_dag_or_cpdag(graph, role, names)
+    return shd(*(cpdag(graph) if is_dag(graph) else graph for graph in (T, E)))
+
+
+class _Counts(NamedTuple):
+    """Numbers of pairs, as in the text above."""
+
+    cond: int
+    pred: int
+    reversed: int
+    extra: int
+    all: int
+
+
+def _counts(truth: Any, estimate: Any) -> _Counts:
+    T, E, _ = paired(truth, estimate)
+    joined_in_truth, joined = np.triu(T | T.T), np.triu(E | E.T)
+    opposite = joined_in_truth & joined & ~np.triu((T & E) | (T & E).T)
+    return _Counts(
+        cond=int(joined_in_truth.sum()),
+        pred=int(joined.sum()),
+        reversed=int(opposite.sum()),
+        extra=int((joined & ~joined_in_truth).sum()),
+        all=len(T) * (len(T) - 1) // 2,
+    )
+
+
+def _value(
+    metric: Callable[[Any, Any], float], graphs: list[pd.DataFrame], undefined: dict[str, str]
+) -> float | None:
+    """The metric, or None after noting why it has no value."""
+    try:
+        value = metric(*graphs)
+    except ValueError as error:
+        undefined[metric.__name__] = str(error)
+        return None
+    if value == value:  # not NaN
+        return value
+    undefined[metric.__name__] = "The truth leaves nothing to count: no edge, or every one."
+    return None

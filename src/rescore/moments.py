@@ -1,0 +1,81 @@
+"""Rows reduced to what a learner needs: weighted moments and per-row losses.
+
+The one place that reads rows.  With the weights fixed, a linear learner's loss is
+``Σ_i w_i |x_i − x_i W|² = tr (I−W)ᵀ S (I−W)`` with ``S`` the weighted covariance (d, d), so one
+pass here replaces the table for a whole outer iteration, however long the table is.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float64]
+
+CHUNK = 2**15  # rows at a time: temporaries stay in cache, and memory at one copy of X
+
+
+class Moments(NamedTuple):
+    """Weighted mean (d,), weighted and weighted-centred covariance (d, d), effective rows 1/Σw²."""
+
+    mean: Matrix
+    covariance: Matrix
+    effective_rows: float
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A table of n rows and d variables that can be asked for moments and losses.
+
+    Examples
+    --------
+    >>> rows = Rows(np.array([[0.0, 0.0], [2.0, 4.0]]))
+    >>> rows.moments(np.array([0.5, 0.5])).covariance
+    array([[1., 2.],
+           [2., 4.]])
+    """
+
+    values: Matrix  # (n, d)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and of variables, ``(n, d)``."""
+        n, d = self.values.shape
+        return n, d
+
+    def moments(self, w: Matrix) -> Moments:
+        """``μ = Σ w_i x_i`` and ``S = Σ w_i (x_i − μ)(x_i − μ)ᵀ`` for weights that sum to one."""
+        mean = np.zeros(self.shape[1])
+        for part in self._chunks():
+            mean += w[part] @ self.values[part]
+        S = np.zeros((self.shape[1],) * 2)
+        for part in self._chunks():
+            # √w on both sides keeps the product exactly symmetric.
+            centred = (self.values[part] - mean) * np.sqrt(w[part])[:, None]
+            S += centred.T @ centred
+        return Moments(mean, S, effective_rows(w))
+
+    def squared_residuals(self, W: Matrix, mean: Matrix) -> Matrix:
+        """``r_ij² = ((x_i − μ)(I − W))_j²``, (n, d): the least-squares loss of each cell."""
+        out = np.empty(self.shape)
+        for part in self._chunks():
+            centred = self.values[part] - mean
+            out[part] = np.square(centred - centred @ W)
+        return out
+
+    def _chunks(self) -> Iterator[slice]:
+        n = self.shape[0]
+        return (slice(start, min(start + CHUNK, n)) for start in range(0, n, CHUNK))
+
+
+def effective_rows(w: Matrix) -> float:
+    """``1 / Σ w_i²``: how many equally weighted rows would be as informative.
+
+    Examples
+    --------
+    >>> effective_rows(np.array([0.5, 0.5, 0.0]))
+    2.0
+    """
+    return float(1 / np.dot(w, w))

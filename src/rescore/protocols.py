@@ -1,0 +1,103 @@
+"""The contract between the two players of ReScore, and what passes between them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rescore.moments import Matrix, Rows
+
+Mask = NDArray[np.bool_]
+
+
+class Status(Enum):
+    """How far a learner has come, as a sentence."""
+
+    RUNNING = "Still running."
+    CONVERGED = "Converged: the acyclicity constraint fell to its tolerance."
+    PENALTY_CAP = (
+        "Not converged: the penalty on cycles reached its cap before the constraint fell to its "
+        "tolerance; the weakest edges on cycles were cut. Try standardize=True or a larger penalty."
+    )
+    STEP_LIMIT = (
+        "Not converged: the limit of outer steps was reached; the weakest edges on cycles were "
+        "cut. Raise max_steps."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """All that a learner may see: rows, prior row weights, which edges may and must be there.
+
+    ``prior`` (n,) sums to one.  ``allowed`` and ``required`` are (d, d), ``[i, j]`` for i → j;
+    required edges are allowed, acyclic, and exempt from penalty and threshold.  Neither a true
+    graph nor group labels have a place here.
+    """
+
+    rows: Rows
+    prior: Matrix
+    allowed: Mask
+    required: Mask
+
+    @classmethod
+    def unconstrained(cls, X: Matrix) -> "Problem":
+        """Every row alike, every edge but self-loops allowed.
+
+        Examples
+        --------
+        >>> Problem.unconstrained(np.eye(3)).allowed.sum()
+        np.int64(6)
+        """
+        n, d = X.shape
+        allowed = ~np.eye(d, dtype=bool)
+        return cls(Rows(X), np.full(n, 1 / n), allowed, np.zeros((d, d), dtype=bool))
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Where a learner stands: its own parameters, its status, and numbers worth recording."""
+
+    params: Any
+    status: Status = Status.RUNNING
+    trace: Mapping[str, float] = field(default_factory=dict)
+
+
+class Backbone(Protocol):
+    """The player that lowers the weighted score by changing the graph.
+
+    A frozen dataclass of hyper-parameters; all that evolves is in the state.  Rows with equal
+    weights must give the plain learner, and a row repeated k times must act like weight k.
+    """
+
+    @property
+    def threshold(self) -> float:
+        """Edges weaker than this are dropped from the final graph."""
+
+    def init(self, problem: Problem) -> State:
+        """The state before the first step."""
+
+    def step(self, problem: Problem, w: Matrix, state: State) -> State:
+        """One outer iteration with the row weights ``w`` (n,) fixed."""
+
+    def losses(self, problem: Problem, state: State) -> Matrix:
+        """The squared residual of every row and variable, (n, d)."""
+
+    def adjacency(self, state: State) -> Matrix:
+        """Edge strengths (d, d), ``[i, j]`` for i → j, before any threshold."""
+
+
+class Weighting(Protocol):
+    """The player that raises the weighted score by changing the row weights inside a box."""
+
+    @property
+    def tau(self) -> float:
+        """The size of the box C(τ); 1 leaves the weights where they are."""
+
+    def init(self, n: int, d: int) -> Any:
+        """The state before the first step."""
+
+    def step(self, losses: Matrix, prior: Matrix, state: Any) -> tuple[Matrix, Any]:
+        """New weights (n,), a probability vector, from losses (n, d) and prior weights (n,)."""

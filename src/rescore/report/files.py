@@ -1,0 +1,73 @@
+"""The folder a run leaves behind: the graph in every format, the weights, the model, the page."""
+
+import csv
+import json
+import os
+from pathlib import Path
+
+import pandas as pd
+
+from rescore.graph.io import to_dot, to_graphml, to_json, write_adjacency
+from rescore.report.figures import draw_graph, png, svg
+from rescore.report.page import render_page
+from rescore.report.run import Run
+from rescore.report.staging import staged
+from rescore.report.tables import row_weights, text_names
+from rescore.saving import save
+
+__all__ = ["write_run"]
+
+
+def write_run(folder: str | os.PathLike[str], run: Run) -> list[str]:
+    """Write all files of a run into ``folder``, and return their names.
+
+    They are ``graph`` as .json, .dot, .graphml, .svg and .png, ``adjacency.csv``, ``weights.csv``,
+    ``history.csv``, the model (``model.json``, ``arrays.npz``), ``report.html``, and, if the run
+    has scores, ``scores.json``.  Files of an earlier run are replaced, all at once.
+
+    In CSV files a cell is data and nothing else: names and labels are quoted but never altered,
+    so that what was written reads back exactly.  A spreadsheet may take a label such as ``=A1``
+    for a formula; import such files as text.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rescore import Notears
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = write_run(folder, Run(Notears().fit([[0.0], [1.0]])))
+    ...     files == sorted(os.listdir(folder)), "report.html" in files
+    (True, True)
+    """
+    with staged(folder, stale=("scores.json",)) as scratch:
+        _write_graph(scratch, run)
+        _write_weights(scratch / "weights.csv", row_weights(run.model))
+        run.model.history_.to_csv(scratch / "history.csv", lineterminator="\n")
+        save(run.model, scratch)
+        if run.scores is not None:
+            scores = {**run.scores.as_dict(), "undefined": dict(run.scores.undefined)}
+            _write(scratch / "scores.json", json.dumps(scores, indent=1, allow_nan=False) + "\n")
+        _write(scratch / "report.html", render_page(run))
+        return sorted(path.name for path in scratch.iterdir())
+
+
+def _write_graph(folder: Path, run: Run) -> None:
+    W, names = run.model.adjacency_matrix_.to_numpy(), text_names(run.model)
+    for ending, writer in (("json", to_json), ("dot", to_dot), ("graphml", to_graphml)):
+        _write(folder / f"graph.{ending}", writer(W, names))
+    write_adjacency(folder / "adjacency.csv", pd.DataFrame(W, index=names, columns=names))
+    figure = draw_graph(W, names)
+    _write(folder / "graph.svg", svg(figure))
+    (folder / "graph.png").write_bytes(png(figure))
+
+
+def _write_weights(path: Path, weights: pd.DataFrame) -> None:
+    """Row label, weight, loss; exact, and an empty cell where there is no loss."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\r\n")
+        writer.writerow(["row", "weight", "loss"])
+        for row, weight, loss in weights.itertuples(name=None):
+            writer.writerow([row, repr(weight), "" if loss != loss else repr(loss)])
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_bytes(text.encode())  # line ends as they are, on every system

@@ -1,0 +1,198 @@
+"""Where the nodes and edges of a DAG go on paper: causes above their effects, few crossings.
+
+The classic four steps: layers by topological generation, a waypoint wherever an edge passes a
+layer, an order within each layer that lowers the number of crossings, and places that keep the
+distances while drawing everything towards its neighbours.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rescore.graph import topological_order
+
+__all__ = ["Layout", "layered"]
+
+SWEEPS = 24  # of the layers, up and down in turn
+NODE_GAP, LAYER_GAP, WAYPOINT = 0.28, 1.05, 0.12  # inches
+CROWD = 80  # edges; with more, the layers move apart
+STRAIGHTNESS = 4.0  # how much more a waypoint insists on its place than a node
+
+Edge = tuple[int, int]
+Point = tuple[float, float]
+Neighbours = dict[int, list[int]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Places in inches, y upwards: of the connected nodes, and of the points an edge visits."""
+
+    nodes: dict[int, Point]
+    routes: dict[Edge, list[Point]]  # from the cause to the effect, both included
+    isolated: list[int]
+
+
+def layered(W: ArrayLike, widths: Sequence[float]) -> Layout:
+    """The layout of the DAG W, whose nodes are boxes of these widths; the same every time.
+
+    Examples
+    --------
+    >>> layered([[0, 1], [0, 0]], [1, 1]).nodes
+    {0: (0.0, 0.0), 1: (0.0, -1.05)}
+    """
+    A = np.asarray(W) != 0  # (d, d)
+    nodes: dict[int, Point] = {}
+    routes: dict[Edge, list[Point]] = {}
+    end: float | None = None  # where the part drawn last ends on the right
+    for part in _parts(A):
+        places, ways = _connected(A[np.ix_(part, part)], [widths[j] for j in part])
+        left, right = _extent(places, ways, [widths[j] for j in part])
+        shift = 0.0 if end is None else end + 2 * NODE_GAP - left
+        nodes |= {part[j]: (x + shift, y) for j, (x, y) in places.items()}
+        for (i, j), way in ways.items():
+            routes[part[i], part[j]] = [(x + shift, y) for x, y in way]
+        end = right + shift
+    return Layout(nodes, routes, [j for j in range(len(A)) if j not in nodes])
+
+
+def _parts(A: NDArray[np.bool_]) -> list[list[int]]:
+    """The connected parts of two nodes or more, the largest first."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    number = connected_components(csr_array(A), directed=False)[1]
+    parts = [np.flatnonzero(number == k).tolist() for k in range(number.max(initial=-1) + 1)]
+    return sorted((part for part in parts if len(part) > 1), key=len, reverse=True)
+
+
+def _connected(
+    A: NDArray[np.bool_], widths: Sequence[float]
+) -> tuple[dict[int, Point], dict[Edge, list[Point]]]:
+    """The nodes and the routes of one connected part."""
+    level = _levels(A)
+    chains = _chains(A, level)
+    places = _places(chains, level, widths)
+    routes = {edge: [places[v] for v in chain] for edge, chain in chains.items()}
+    return {j: places[j] for j in range(len(A))}, routes
+
+
+def _extent(
+    places: dict[int, Point], routes: dict[Edge, list[Point]], widths: Sequence[float]
+) -> tuple[float, float]:
+    """The leftmost and the rightmost x that anything reaches."""
+    xs = [x + side * widths[j] / 2 for j, (x, _) in places.items() for side in (-1, 1)]
+    xs += [x for route in routes.values() for x, _ in route]
+    return min(xs), max(xs)
+
+
+def _levels(A: NDArray[np.bool_]) -> list[int]:
+    """The layer of every node: below its last cause, but as near to its effects as it helps."""
+    order = list(topological_order(A))
+    level = [0] * len(A)
+    for j in order:
+        level[j] = 1 + max((level[i] for i in np.flatnonzero(A[:, j])), default=-1)
+    for j in reversed(order):
+        effects = np.flatnonzero(A[j])
+        if len(effects) > A[:, j].sum():  # moving down shortens more edges than it lengthens
+            level[j] = min(level[k] for k in effects) - 1
+    return [k - min(level) for k in level]
+
+
+def _chains(A: NDArray[np.bool_], level: list[int]) -> dict[Edge, list[int]]:
+    """Every edge as cause, waypoints, effect; ``level`` is extended by the waypoints'."""
+    chains = {}
+    for i, j in np.argwhere(A).tolist():
+        between = range(level[i] + 1, level[j])
+        first = len(level)
+        level.extend(between)
+        chains[i, j] = [i, *range(first, len(level)), j]
+    return chains
+
+
+def _places(
+    chains: dict[Edge, list[int]], level: list[int], widths: Sequence[float]
+) -> dict[int, Point]:
+    above: Neighbours = defaultdict(list)
+    below: Neighbours = defaultdict(list)
+    for chain in chains.values():
+        for upper, lower in pairwise(chain):
+            below[upper].append(lower)
+            above[lower].append(upper)
+    layers: list[list[int]] = [[] for _ in range(max(level) + 1)]
+    for v, k in enumerate(level):
+        layers[k].append(v)
+    layers = _untangled(layers, above, below)
+    x = _across(layers, above, below, [*widths, *[WAYPOINT] * (len(level) - len(widths))])
+    gap = LAYER_GAP * max(1.0, len(chains) / CROWD)
+    return {v: (x[v], 0.0 - gap * k) for k, layer in enumerate(layers) for v in layer}
+
+
+def _untangled(layers: list[list[int]], above: Neighbours, below: Neighbours) -> list[list[int]]:
+    """The order with the fewest crossings that sorting by the neighbours' mean position finds."""
+    best, fewest = layers, _crossings(layers, below)
+    for sweep in range(SWEEPS):
+        if fewest == 0:
+            break
+        layers = _sorted_once(layers, above if sweep % 2 == 0 else below, sweep % 2 == 0)
+        crossings = _crossings(layers, below)
+        if crossings < fewest:
+            best, fewest = layers, crossings
+    return best
+
+
+def _sorted_once(
+    layers: list[list[int]], neighbours: Neighbours, downwards: bool
+) -> list[list[int]]:
+    layers = [list(layer) for layer in layers]
+    position = {v: k for layer in layers for k, v in enumerate(layer)}
+    for layer in layers if downwards else reversed(layers):
+        # Sorting is stable: vertices with equal means keep their order.
+        layer.sort(key=lambda v: _mean((position[u] for u in neighbours[v]), position[v]))
+        position.update({v: k for k, v in enumerate(layer)})
+    return layers
+
+
+def _crossings(layers: list[list[int]], below: Neighbours) -> int:
+    position = {v: k for layer in layers for k, v in enumerate(layer)}
+    total = 0
+    for layer in layers:
+        ends = np.array([(position[v], position[u]) for v in layer for u in below[v]])
+        if len(ends):
+            upper, lower = ends.T
+            total += int(((upper[:, None] < upper) & (lower[:, None] > lower)).sum())
+    return total
+
+
+def _across(
+    layers: list[list[int]], above: Neighbours, below: Neighbours, widths: list[float]
+) -> dict[int, float]:
+    """Every vertex as near to the mean of its neighbours as the distances in its layer allow."""
+    from scipy.optimize import isotonic_regression
+
+    offsets = [_offsets([widths[v] for v in layer]) for layer in layers]
+    pairs = list(zip(layers, offsets, strict=True))
+    x = {v: float(at) for layer, o in pairs for v, at in zip(layer, o, strict=True)}
+    for sweep in range(SWEEPS):
+        for layer, offset in pairs if sweep % 2 == 0 else reversed(pairs):
+            wanted = [_mean((x[u] for u in above[v] + below[v]), x[v]) for v in layer]
+            firmness = [STRAIGHTNESS if widths[v] == WAYPOINT else 1.0 for v in layer]
+            # x minus the offsets has to be non-decreasing: the nearest such x in least squares.
+            moved = isotonic_regression(np.subtract(wanted, offset), weights=firmness).x + offset
+            x.update(zip(layer, moved.tolist(), strict=True))
+    return x
+
+
+def _offsets(widths: list[float]) -> NDArray[np.float64]:
+    """The places of boxes side by side, around zero."""
+    steps = [0.0, *((a + b) / 2 + NODE_GAP for a, b in pairwise(widths))]
+    places = np.cumsum(steps)
+    return places - places.mean()
+
+
+def _mean(values: Iterable[float], otherwise: float) -> float:
+    every = list(values)
+    return sum(every) / len(every) if every else otherwise

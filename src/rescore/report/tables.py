@@ -1,0 +1,102 @@
+"""What a fitted model found, as small tables for a terminal, a page or a file."""
+
+from inspect import signature
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from rescore.estimators import StructureLearner
+from rescore.graph.edges import check_text_names, edges_of
+
+__all__ = ["group_shares", "row_weights", "settings", "strongest_edges", "text_names"]
+
+
+def text_names(model: StructureLearner) -> list[str]:
+    """The names of the model's variables as text, as files hold them; refused if they clash.
+
+    Examples
+    --------
+    >>> from rescore import Notears
+    >>> text_names(Notears().fit(pd.DataFrame({7: [0.0, 1.0]})))
+    ['7']
+    """
+    return check_text_names(str(name) for name in model.adjacency_matrix_.columns)
+
+
+def strongest_edges(model: StructureLearner) -> list[tuple[str, str, float]]:
+    """All edges as (from, to, weight), the strongest first.
+
+    Examples
+    --------
+    >>> from rescore import Notears
+    >>> x = np.random.default_rng(0).normal(size=(500, 1))
+    >>> model = Notears().fit(np.hstack([x, 2 * x + x[::-1]]))
+    >>> [(cause, effect, round(weight)) for cause, effect, weight in strongest_edges(model)]
+    [('x0', 'x1', 2)]
+    """
+    edges = edges_of(model.adjacency_matrix_.to_numpy(), text_names(model))
+    return sorted(edges, key=lambda edge: -abs(edge[2]))
+
+
+def row_weights(model: StructureLearner) -> pd.DataFrame:
+    """Weight, and loss (squared residuals over all variables), of every row, in their order.
+
+    A row that was given no weight has no loss.
+
+    Examples
+    --------
+    >>> from rescore import Notears
+    >>> row_weights(Notears().fit([[0.0], [2.0]]))
+       weight  loss
+    0     0.5   1.0
+    1     0.5   1.0
+    """
+    losses = model.losses_.to_numpy().sum(axis=1)
+    return pd.DataFrame({"weight": model.sample_weight_.to_numpy(), "loss": losses},
+                        index=model.losses_.index)  # fmt: skip
+
+
+def group_shares(weights: ArrayLike, groups: ArrayLike) -> pd.DataFrame:
+    """Per group, in order of appearance: number of rows, share of the rows, share of the weight.
+
+    Examples
+    --------
+    >>> group_shares([0.1, 0.2, 0.7], ["a", "a", "b"])
+           rows  share_of_rows  share_of_weight
+    group
+    a         2       0.666667              0.3
+    b         1       0.333333              0.7
+    """
+    w = np.asarray(weights, dtype=float)
+    labels = [str(label) for label in np.asarray(groups, dtype=object)]
+    if len(labels) != len(w):
+        raise ValueError(f"There are {len(w)} rows but {len(labels)} group labels; give one each.")
+    table = pd.DataFrame({"group": labels, "w": w}).groupby("group", sort=False)["w"]
+    rows, weight = table.size(), table.sum()
+    return pd.DataFrame(
+        {"rows": rows, "share_of_rows": rows / len(w), "share_of_weight": weight / w.sum()}
+    )
+
+
+def settings(model: StructureLearner) -> dict[str, Any]:
+    """The learner and its parameters, flat; those of a wrapped learner under their own names.
+
+    Examples
+    --------
+    >>> from rescore import Notears, ReScore
+    >>> list(settings(ReScore(Notears())))[:4]
+    ['estimator', 'tau', 'weighting', 'loss']
+    """
+    params = _parameters(model)
+    inner = params.pop("estimator", None)
+    if inner is None:
+        return {"estimator": type(model).__name__, **params}
+    name = f"{type(model).__name__}({type(inner).__name__})"
+    return {"estimator": name, **params, **_parameters(inner)}
+
+
+def _parameters(model: StructureLearner) -> dict[str, Any]:
+    """As `get_params`, in the order of the documentation rather than of the alphabet."""
+    return {name: getattr(model, name) for name in signature(type(model)).parameters}

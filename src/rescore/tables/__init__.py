@@ -1,0 +1,1 @@
+"""Tables of others, read strictly: containers, files, and what is odd about them."""

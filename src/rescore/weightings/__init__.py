@@ -1,0 +1,1 @@
+"""The inner players: each raises the weighted score by changing the row weights."""

@@ -1,0 +1,148 @@
+"""What every backbone with every weighting must do.  A new player joins by one line below."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from rescore.algorithm import rescore
+from rescore.backbones.notears import NotearsBackbone
+from rescore.graph import is_dag
+from rescore.moments import Rows
+from rescore.protocols import Problem
+from rescore.weightings import box
+from rescore.weightings.exact import Exact
+from rescore.weightings.uniform import Uniform
+
+BACKBONES = {
+    "notears": NotearsBackbone(),
+    "notears-polynomial": NotearsBackbone(constraint="polynomial"),
+}
+WEIGHTINGS = {
+    "uniform": Uniform(),
+    "exact-nll": Exact(tau=0.5),
+    "exact-raw": Exact(tau=0.3, loss="raw"),
+}
+# The weightings that reweight, as functions of τ: at τ = 1 each must be the plain learner.
+BY_TAU = {"exact-nll": Exact, "exact-raw": lambda tau: Exact(tau, loss="raw")}
+
+PAIRS = list(itertools.product(BACKBONES, WEIGHTINGS))
+
+
+@pytest.fixture(params=PAIRS, ids=" x ".join)
+def players(request):
+    backbone, weighting = request.param
+    return BACKBONES[backbone], WEIGHTINGS[weighting]
+
+
+@pytest.fixture(params=BACKBONES)
+def backbone(request):
+    return BACKBONES[request.param]
+
+
+def with_prior(X, prior):
+    problem = Problem.unconstrained(X)
+    return Problem(Rows(X), prior / prior.sum(), problem.allowed, problem.required)
+
+
+def same_graph(A, B, tolerance=1e-6):
+    """The same edges, and coefficients as close as solved subproblems are."""
+    return ((A != 0) == (B != 0)).all() and np.allclose(A, B, atol=tolerance)
+
+
+def test_uniform_weights_are_the_plain_learner(backbone, chain):
+    """Stepping the backbone by hand at w = 1/n gives the very same bits as ReScore(Uniform)."""
+    problem = Problem.unconstrained(chain)
+    found = rescore(problem, backbone, Uniform())
+    state = backbone.init(problem)
+    for _ in found.history:
+        state = backbone.step(problem, np.full(len(chain), 1 / len(chain)), state)
+    raw = backbone.adjacency(state)
+    assert (np.where(np.abs(raw) >= backbone.threshold, raw, 0) == found.W).all()
+
+
+@pytest.mark.parametrize("weighting", BY_TAU)
+def test_tau_one_is_the_plain_learner_bit_for_bit(backbone, weighting, chain):
+    problem = Problem.unconstrained(chain)
+    plain = rescore(problem, backbone, Uniform())
+    found = rescore(problem, backbone, BY_TAU[weighting](1.0))
+    assert (found.W == plain.W).all()
+    assert (found.sample_weight == plain.sample_weight).all()
+
+
+def test_a_row_repeated_k_times_equals_weight_k(players, chain):
+    X = chain[:120]
+    counts = np.random.default_rng(0).integers(1, 4, size=len(X))
+    weighted = rescore(with_prior(X, counts.astype(float)), *players)
+    repeated = rescore(Problem.unconstrained(np.repeat(X, counts, axis=0)), *players)
+    assert same_graph(weighted.W, repeated.W)
+    starts = np.r_[0, np.cumsum(counts)[:-1]]
+    total = np.add.reduceat(repeated.sample_weight, starts)
+    assert np.abs(total - weighted.sample_weight).sum() < 1e-2
+
+
+def test_permuting_rows_permutes_only_the_weights(players, chain):
+    order = np.random.default_rng(1).permutation(len(chain))
+    found = rescore(Problem.unconstrained(chain), *players)
+    other = rescore(Problem.unconstrained(chain[order]), *players)
+    assert same_graph(found.W, other.W)
+    assert np.abs(other.sample_weight - found.sample_weight[order]).sum() < 1e-2
+
+
+def test_permuting_columns_permutes_the_graph(players, chain):
+    order = np.random.default_rng(2).permutation(chain.shape[1])
+    found = rescore(Problem.unconstrained(chain), *players)
+    other = rescore(Problem.unconstrained(chain[:, order]), *players)
+    assert same_graph(other.W, found.W[np.ix_(order, order)])
+
+
+def test_the_data_are_untouched_and_the_same_input_gives_the_same_bits(players, chain):
+    X = chain.copy()
+    first = rescore(Problem.unconstrained(X), *players)
+    second = rescore(Problem.unconstrained(X), *players)
+    assert (chain == X).all()
+    assert (first.W == second.W).all()
+    assert (first.sample_weight == second.sample_weight).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_result_is_a_dag_with_weights_in_the_box_and_finite_losses(players, seed):
+    X = np.random.default_rng(seed).normal(size=(60, 5)) @ np.diag([1, 5, 0.2, 1, 3])
+    problem = with_prior(X, np.random.default_rng(seed).uniform(0.5, 2, size=60))
+    found = rescore(problem, *players)
+    assert is_dag(found.W)
+    floor, ceiling = box.bounds(problem.prior, players[1].tau)
+    assert (found.sample_weight >= floor * (1 - 1e-12)).all()
+    assert (found.sample_weight <= ceiling * (1 + 1e-12)).all()
+    assert found.sample_weight.sum() == pytest.approx(1, abs=1e-12)
+    assert found.losses.shape == X.shape
+    assert np.isfinite(found.losses).all()
+
+
+def test_the_losses_are_squared_residuals_in_the_units_of_the_data(backbone, chain):
+    problem = Problem.unconstrained(chain)
+    found = rescore(problem, backbone, Uniform())
+    residual = found.losses.sum(axis=0) / len(chain)
+    assert (residual <= chain.var(axis=0) * 1.05).all()
+    assert residual[1:].sum() < 0.5 * chain.var(axis=0)[1:].sum()
+
+
+def test_masks_are_honoured(players, chain):
+    problem = Problem.unconstrained(chain)
+    allowed, required = problem.allowed.copy(), problem.required.copy()
+    allowed[0, 1] = allowed[4, 0] = False
+    required[0, 4] = True
+    found = rescore(Problem(problem.rows, problem.prior, allowed, required), *players)
+    assert found.W[0, 1] == 0
+    assert found.W[0, 4] != 0
+    assert is_dag(found.W)
+
+
+def test_history_tells_every_step(players, chain):
+    seen = []
+    found = rescore(Problem.unconstrained(chain), *players, on_step=seen.append)
+    assert tuple(seen) == found.history
+    assert [record["step"] for record in seen] == list(range(1, len(seen) + 1))
+    for record in seen:
+        assert {"objective", "edges", "effective_rows", "ceiling_share"} <= set(record)
+        assert 1 <= record["effective_rows"] <= len(chain) + 1e-6

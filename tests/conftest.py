@@ -1,0 +1,15 @@
+"""Data shared by the tests; few shapes, because each number of columns compiles once."""
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="session")
+def chain():
+    """x0 → x1 → x2 → x3 → x4 with clear coefficients: 300 rows every learner must get right."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(300, 5))
+    for j in range(1, 5):
+        X[:, j] += 1.5 * X[:, j - 1]
+    X.flags.writeable = False
+    return X

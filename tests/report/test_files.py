@@ -1,0 +1,158 @@
+import csv
+import errno
+import os
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import rescore as rs
+from rescore.graph.io import read_graph
+from rescore.report import files as module
+from rescore.report.files import write_run
+from rescore.report.page import render_page
+from rescore.report.run import Run
+from rescore.report.staging import staged
+from rescore.saving import load
+from rescore.tables.containers import DataWarning
+
+FILES = {
+    "adjacency.csv", "arrays.npz", "graph.dot", "graph.graphml", "graph.json", "graph.png",
+    "graph.svg", "history.csv", "model.json", "report.html", "weights.csv",
+}  # fmt: skip
+
+
+def table(columns=("a", "b", "c"), index=None):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    X[:, 1] += 2 * X[:, 0]
+    X[:, 2] -= 1.5 * X[:, 1]
+    return pd.DataFrame(X, columns=list(columns), index=index)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return rs.ReScore(rs.Notears()).fit(table())
+
+
+def test_every_graph_file_reads_back_exactly(tmp_path, model):
+    written = write_run(tmp_path / "new" / "folder", Run(model))
+    folder = tmp_path / "new" / "folder"
+    assert set(written) == set(os.listdir(folder)) == FILES
+    for name in ("adjacency.csv", "graph.json", "graph.dot", "graph.graphml"):
+        pd.testing.assert_frame_equal(read_graph(folder / name), model.adjacency_matrix_)
+    pd.testing.assert_frame_equal(load(folder).adjacency_matrix_, model.adjacency_matrix_)
+
+
+def test_weights_and_history_are_exact(tmp_path):
+    labels = ["=1+1", "@x", "-2", "a,b", 'q"'] + [f"r{k}" for k in range(115)]
+    model = rs.ReScore(rs.Notears()).fit(
+        table(index=labels), sample_weight=np.r_[0.0, np.ones(119)]
+    )
+    write_run(tmp_path, Run(model))
+    header, *rows = csv.reader((tmp_path / "weights.csv").read_text().splitlines())
+    assert header == ["row", "weight", "loss"]
+    # Labels are data, never altered, even where a formula could start.
+    assert [row[0] for row in rows] == labels
+    assert [float(row[1]) for row in rows] == model.sample_weight_.tolist()
+    assert rows[0][2] == ""
+    losses = model.losses_.to_numpy()[1:].sum(axis=1)
+    assert [float(row[2]) for row in rows[1:]] == losses.tolist()
+    header, *rows = csv.reader((tmp_path / "history.csv").read_text().splitlines())
+    objective = [float(row[header.index("objective")]) for row in rows]
+    assert objective == model.history_["objective"].tolist()
+
+
+def test_numbers_as_names_become_text_unless_they_clash(tmp_path):
+    write_run(tmp_path, Run(rs.Notears().fit(table([1, 2, 3]))))
+    assert list(read_graph(tmp_path / "graph.json")) == ["1", "2", "3"]
+    with pytest.raises(ValueError, match="more than once"):
+        write_run(tmp_path, Run(rs.Notears().fit(table([1, "1", 2]))))
+
+
+def test_a_full_disk_leaves_the_folder_as_it_was(tmp_path, model, monkeypatch):
+    (tmp_path / "graph.json").write_text("old")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(module, "save", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        write_run(tmp_path, Run(model))
+    assert os.listdir(tmp_path) == ["graph.json"]
+    assert (tmp_path / "graph.json").read_text() == "old"
+
+
+def test_old_scores_do_not_survive_a_run_without_scores(tmp_path, model):
+    scores = rs.evaluate(model.adjacency_matrix_, model)
+    assert "scores.json" in write_run(tmp_path, Run(model, scores=scores))
+    write_run(tmp_path, Run(model))
+    assert not (tmp_path / "scores.json").exists()
+
+
+def test_a_link_in_the_folder_is_replaced_not_followed(tmp_path):
+    outside = tmp_path / "precious.txt"
+    outside.write_text("precious")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "a.txt").symlink_to(outside)
+    with staged(folder) as scratch:
+        (scratch / "a.txt").write_text("new")
+    assert outside.read_text() == "precious"
+    assert (folder / "a.txt").read_text() == "new"
+
+
+class Page(HTMLParser):
+    """Tags and their attributes, with a check that every tag is closed in order."""
+
+    VOID = ("meta", "img", "link", "br")
+
+    def __init__(self, text):
+        super().__init__()
+        self.seen, self.open = [], []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_complete_in_itself(model):
+    groups = ["<i>u</i>"] * 60 + ["v"] * 60
+    text = render_page(
+        Run(model, groups, rs.evaluate(model.adjacency_matrix_, model), {"<b>": rs.evaluate(
+            model.adjacency_matrix_, model)}, ("odd <u>",), "rescore fit '<s>'", "<q>.csv")
+    )  # fmt: skip
+    page = Page(text)
+    tags = {tag for tag, _ in page.seen}
+    assert not tags & {"script", "link", "iframe", "form", "i", "b", "u", "s", "q"}
+    policy = next(a["content"] for _, a in page.seen if a.get("http-equiv"))
+    assert policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    images = [a for tag, a in page.seen if tag == "img"]
+    assert len(images) == 3
+    assert all(a["src"].startswith("data:image/svg+xml;base64,") and a["alt"] for a in images)
+    assert not any(name.startswith("on") for _, a in page.seen for name in a)
+    assert not re.search(r"https?://", text)
+    assert "prefers-color-scheme: dark" in text
+    for word in (
+        "&lt;i&gt;u&lt;/i&gt;",
+        "odd &lt;u&gt;",
+        "tau",
+        "share of weight",
+        "Heaviest rows",
+    ):
+        assert word in text
+
+
+def test_a_failed_fit_says_so_on_the_page():
+    with pytest.warns((ConvergenceWarning, DataWarning)):
+        model = rs.Notears(max_steps=1).fit(table())
+    assert 'class="status bad">Not converged' in render_page(Run(model))

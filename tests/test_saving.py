@@ -1,0 +1,88 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rescore as rs
+from rescore.saving import load, save
+
+
+@pytest.fixture(scope="module")
+def model(chain):
+    frame = pd.DataFrame(chain, columns=["a", "b", "c", "d", "<e>"]).rename(lambda i: f"row {i}")
+    learner = rs.Notears(required=[("a", "b")], forbidden={("b", "a")})
+    return rs.ReScore(learner, tau=0.4, random_state=1).fit(frame)
+
+
+def test_everything_comes_back(model, tmp_path):
+    save(model, tmp_path)
+    again = load(tmp_path)
+    assert type(again) is type(model)
+    assert again.tau == 0.4
+    assert again.estimator.required == [["a", "b"]]
+    for name in ("adjacency_matrix_", "losses_", "history_"):
+        pd.testing.assert_frame_equal(getattr(again, name), getattr(model, name))
+    pd.testing.assert_series_equal(again.sample_weight_, model.sample_weight_)
+    assert again.status_ is model.status_
+    assert list(again.feature_names_in_) == list(model.feature_names_in_)
+    assert set(again.causal_graph_.edges) == set(model.causal_graph_.edges)
+    assert again.diagnostics_["heaviest_rows"] == model.diagnostics_["heaviest_rows"]
+    assert again.fit(model.losses_).adjacency_matrix_ is not None  # its parameters still work
+
+
+def test_unnamed_rows_and_columns_come_back(chain, tmp_path):
+    model = rs.Notears().fit(chain)
+    save(model, tmp_path)
+    pd.testing.assert_frame_equal(load(tmp_path).losses_, model.losses_)
+
+
+def test_an_unfitted_model_is_refused(tmp_path):
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        save(rs.Notears(), tmp_path)
+
+
+def edited(folder, **changes):
+    path = folder / "model.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda f: edited(f, schema=99), "schema 99"),
+        (lambda f: (f / "model.json").write_text("{"), "not a saved model"),
+        (lambda f: (f / "model.json").write_text("[1]"), "not a saved model"),
+        (lambda f: edited(f, estimator={"class": "os.system"}), "Notears, ReScore"),
+        (lambda f: edited(f, estimator={"class": "Notears", "evil": 1}), "evil"),
+        (lambda f: edited(f, status="FINE"), "status"),
+        (lambda f: edited(f, names=["a"]), "shapes differ"),
+        (lambda f: (f / "arrays.npz").write_bytes(b"PK not a zip"), "damaged"),
+        (lambda f: (f / "arrays.npz").write_bytes((f / "arrays.npz").read_bytes()[:99]), "damaged"),
+    ],
+)
+def test_damaged_or_hostile_files_are_refused_in_a_sentence(model, tmp_path, damage, words):
+    save(model, tmp_path)
+    damage(tmp_path)
+    with pytest.raises(ValueError, match=words):
+        load(tmp_path)
+
+
+def test_a_pickle_in_the_archive_is_never_opened(model, tmp_path):
+    save(model, tmp_path)
+    objects = np.array([{"a": 1}], dtype=object)
+    np.savez(tmp_path / "arrays.npz", adjacency_matrix=objects, allow_pickle=True)
+    with pytest.raises(ValueError, match="damaged"):
+        load(tmp_path)
+
+
+def test_a_cycle_in_the_archive_is_refused(model, tmp_path):
+    save(model, tmp_path)
+    with np.load(tmp_path / "arrays.npz") as archive:
+        arrays = dict(archive)
+    arrays["adjacency_matrix"] = np.ones((5, 5))
+    np.savez(tmp_path / "arrays.npz", **arrays)
+    with pytest.raises(ValueError, match="cycle"):
+        load(tmp_path)
