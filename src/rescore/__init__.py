@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rescore.estimators import Notears as Notears
     from rescore.estimators import ReScore as ReScore
     from rescore.metrics import evaluate as evaluate
+    from rescore.saving import load as load
+    from rescore.saving import save as save
     from rescore.simulation import simulate as simulate
 
 # Where each public name lives.  Loaded on first use, so that importing rescore costs nothing.
@@ -26,11 +28,22 @@ _HOMES = {
     "Notears": "rescore.estimators",
     "ReScore": "rescore.estimators",
     "evaluate": "rescore.metrics",
+    "load": "rescore.saving",
     "load_sachs": "rescore.datasets.sachs",
+    "save": "rescore.saving",
     "simulate": "rescore.simulation",
 }
 
-__all__ = ["Dataset", "Notears", "ReScore", "evaluate", "load_sachs", "simulate"]
+__all__ = [
+    "Dataset",
+    "Notears",
+    "ReScore",
+    "evaluate",
+    "load",
+    "load_sachs",
+    "save",
+    "simulate",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -35,7 +35,7 @@ def diagnose(fitted: Fitted) -> dict[str, Any]:
 
 def _heaviest(fitted: Fitted) -> list[dict[str, Any]]:
     """The rows with the largest weights, the worst-fitting first among equals."""
-    w, loss = fitted.result.sample_weight, np.nansum(fitted.result.losses, axis=1)
+    w, loss = fitted.result.sample_weight, np.nan_to_num(fitted.row_losses)
     order = np.lexsort((-loss, -w))[:HEAVIEST]
     return [
         {"row": fitted.table.index[i], "weight": float(w[i]), "loss": float(loss[i])} for i in order

@@ -38,6 +38,8 @@ class StructureLearner(BaseEstimator):
         The row weights of the last step, on the index of X; they sum to one.
     losses_ : DataFrame (n, d)
         Squared residual of every row and variable, before the threshold.
+    row_losses_ : Series (n,)
+        How badly each row fits: its squared residuals, each divided by the variable's mean.
     history_ : DataFrame
         One row per outer step: objective, h, rho, edges, effective_rows, ceiling_share.
     status_ : Status
@@ -59,6 +61,7 @@ class StructureLearner(BaseEstimator):
         self.causal_graph_ = to_networkx(result.W, table.names)
         self.sample_weight_ = pd.Series(result.sample_weight, index=table.index, name="weight")
         self.losses_ = pd.DataFrame(result.losses, index=table.index, columns=names)
+        self.row_losses_ = pd.Series(fitted.row_losses, index=table.index, name="loss")
         self.history_ = pd.DataFrame(list(result.history)).set_index("step")
         self.status_ = result.status
         self.diagnostics_ = diagnose(fitted)

@@ -15,6 +15,7 @@ from rescore.tables.findings import Finding, findings
 from rescore.tables.spread import correlation, spread
 from rescore.tables.table import Table, as_table
 from rescore.text import listing
+from rescore.weightings.exact import likelihood_units
 
 SCALE_FINDINGS = {"scale", "scale_ratio"}
 LARGE_CORRELATION = 0.5
@@ -26,6 +27,7 @@ class Fitted:
 
     table: Table
     result: Result
+    row_losses: Matrix  # (n,), Σ_j r_ij² / σ_j²: how badly each row fits, free of units
     findings: tuple[Finding, ...]
 
 
@@ -74,7 +76,9 @@ def learn(
         if not (preparation.standardize and found.code in SCALE_FINDINGS)
     ]
     noticed += [*_few_heavy_rows(kept, weighting), *_empty(kept, result), *_cut(kept, result)]
-    return Fitted(table, _with_all_rows(result, used), tuple(noticed))
+    row_losses = np.full(len(used), np.nan)
+    row_losses[used] = likelihood_units(result.losses, prior[used])
+    return Fitted(table, _with_all_rows(result, used), row_losses, tuple(noticed))
 
 
 def prior_weights(sample_weight: Any, n: int) -> Matrix:

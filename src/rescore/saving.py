@@ -23,7 +23,7 @@ __all__ = ["load", "save"]
 
 SCHEMA = 1
 ESTIMATORS: dict[str, Any] = {"Notears": Notears, "ReScore": ReScore}
-ARRAYS = ("adjacency_matrix", "sample_weight", "losses", "history")
+ARRAYS = ("adjacency_matrix", "sample_weight", "losses", "row_losses", "history")
 
 
 def save(model: StructureLearner, folder: str | os.PathLike[str]) -> None:
@@ -50,6 +50,7 @@ def save(model: StructureLearner, folder: str | os.PathLike[str]) -> None:
         "adjacency_matrix": model.adjacency_matrix_.to_numpy(),
         "sample_weight": model.sample_weight_.to_numpy(),
         "losses": model.losses_.to_numpy(),
+        "row_losses": model.row_losses_.to_numpy(),
         "history": model.history_.reset_index().to_numpy(float),
     }
     _replace(target / "arrays.npz", lambda path: np.savez_compressed(path, **arrays))
@@ -79,6 +80,7 @@ def load(folder: str | os.PathLike[str]) -> Any:
     model.causal_graph_ = to_networkx(arrays["adjacency_matrix"], list(names))
     model.sample_weight_ = pd.Series(arrays["sample_weight"], index, name="weight")
     model.losses_ = pd.DataFrame(arrays["losses"], index, names)
+    model.row_losses_ = pd.Series(arrays["row_losses"], index, name="loss")
     model.history_ = _history(arrays["history"], about["history"])
     model.status_ = Status[check_choice("status", about["status"], Status.__members__)]
     model.diagnostics_ = about["diagnostics"]
@@ -172,7 +174,7 @@ def _read_arrays(folder: Path, d: int, about: dict[str, Any]) -> dict[str, Any]:
     except (ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
         raise ValueError(f"'{path}' is damaged or not ours: {error}. Fit again.") from None
     n = len(arrays["sample_weight"])
-    shapes = {"adjacency_matrix": (d, d), "sample_weight": (n,), "losses": (n, d)}
+    shapes = {"adjacency_matrix": (d, d), "losses": (n, d), "row_losses": (n,)}
     rows_agree = about["rows"] is None or len(about["rows"]) == n
     if not rows_agree or any(arrays[name].shape != shape for name, shape in shapes.items()):
         raise ValueError(f"'{path}' does not belong to its model.json: the shapes differ.")

@@ -17,7 +17,7 @@ from rescore.report.page import render_page
 from rescore.report.run import Run
 from rescore.report.staging import staged
 from rescore.saving import load
-from rescore.tables.containers import DataWarning
+from rescore.tables.numeric import DataWarning
 
 FILES = {
     "adjacency.csv", "arrays.npz", "graph.dot", "graph.graphml", "graph.json", "graph.png",

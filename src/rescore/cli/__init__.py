@@ -33,7 +33,7 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from rescore import __version__
 
-        typer.echo(f"rescore {__version__}")
+        print(f"rescore {__version__}")
         raise typer.Exit
 
 
@@ -47,7 +47,7 @@ def _main(
 ) -> None:
     """Causal graphs from tables, with adaptive row weights (ReScore)."""
     if ctx.invoked_subcommand is None:
-        typer.echo(ctx.get_help(), nl=False)
+        print(ctx.get_help())
 
 
 def run() -> None:

@@ -82,7 +82,8 @@ def _fits(data: "Dataset") -> tuple["StructureLearner", "StructureLearner"]:
 
 
 def _finish(run: "Run", output: Path, sentence: str, as_json: bool) -> None:
-    from rescore.cli.summary import print_files, print_json, print_scores, print_shares, run_as_data
+    from rescore.cli.printing import print_files, print_json, print_scores
+    from rescore.cli.summary import print_shares, run_as_data
     from rescore.cli.terminal import uninterrupted
     from rescore.report.files import write_run
     from rescore.report.tables import group_shares
@@ -93,10 +94,10 @@ def _finish(run: "Run", output: Path, sentence: str, as_json: bool) -> None:
         baselines = {name: scores.as_dict() for name, scores in run.baselines.items()}
         print_json({**run_as_data(run, output, files), "baselines": baselines, "verdict": sentence})
         return
-    typer.echo(_introduction(run))
+    print(_introduction(run))
     assert run.scores is not None
     print_scores("Against the 17 edges", {**run.baselines, "with reweighting": run.scores})
-    typer.echo(sentence)
+    print(sentence)
     print_shares(group_shares(run.model.sample_weight_, run.groups))
     print_files(output, files)
 

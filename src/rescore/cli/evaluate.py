@@ -27,7 +27,7 @@ def evaluate_command(
 ) -> None:
     """Compare two graphs: TPR, FDR, SHD, SID and more."""
     from rescore import metrics
-    from rescore.cli.summary import print_all_scores, print_json
+    from rescore.cli.printing import print_all_scores, print_json
     from rescore.graph.io import read_graph
 
     scores = metrics.evaluate(

@@ -84,7 +84,8 @@ def fit_command(
         str | None, typer.Option(help="Column of prior row weights; not a variable.")
     ] = None,
     groups: Annotated[
-        str | None, typer.Option(help="Column of labels, only reported on; not a variable.")
+        str | None,
+        typer.Option(help="Column (or file) of labels, only reported on; not a variable."),
     ] = None,
     drop: Annotated[
         list[str] | None, typer.Option(help="Columns to leave out, separated by commas.")
@@ -146,7 +147,8 @@ def fit_with_progress(model: Any, table: "Input", title: str) -> None:
 
 def finish(run: Any, output: Path | None, as_json: bool) -> None:
     """Write the files, even if Ctrl-C is pressed meanwhile, and say what was found."""
-    from rescore.cli.summary import print_json, print_run, run_as_data
+    from rescore.cli.printing import print_json
+    from rescore.cli.summary import print_run, run_as_data
     from rescore.cli.terminal import uninterrupted
     from rescore.report.files import write_run
 

@@ -88,5 +88,5 @@ def _described(error: Exception) -> tuple[str, int]:
 
 
 def _complain(text: str, code: int) -> int:
-    typer.echo(one_line(text), err=True)
+    print(one_line(text), file=sys.stderr)
     return code

@@ -1,5 +1,6 @@
 """The file of a fit: its numbers, and the columns that are weights or labels instead."""
 
+import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,8 @@ def read_input(
 ) -> Input:
     r"""The table in a file without the columns ``weights``, ``groups`` and ``drop``.
 
+    ``groups`` may also be another file with one column of labels, as `rescore simulate` writes it.
+
     Examples
     --------
     >>> import tempfile
@@ -55,12 +58,19 @@ def read_input(
     (['a'], [0.5, 0.5], ['u', 'v'])
     """
     _refuse_overlap(weights, groups, drop)
-    labels = None if groups is None else read_labels(path, groups, file_format)
-    left_out = [*drop, *([] if groups is None else [groups])]
+    apart = groups is not None and groups.lower().endswith(tuple(DELIMITERS))
+    labels = None
+    if groups is not None:
+        labels = read_labels(
+            Path(groups) if apart else path, None if apart else groups, file_format
+        )
+    left_out = [*drop, *([] if groups is None or apart else [groups])]
     X = read_table(
         path, delimiter=file_format.delimiter, decimal=file_format.decimal,
         header=file_format.header, drop=left_out,
     )  # fmt: skip
+    if labels is not None and len(labels) != len(X):
+        raise ValueError(f"--groups gives {len(labels)} labels for {len(X)} rows; give one each.")
     if weights is None:
         return Input(X, None, labels)
     if weights not in X:
@@ -69,18 +79,33 @@ def read_input(
     return Input(X.drop(columns=weights), X[weights].to_numpy(), labels)
 
 
-def read_labels(path: Path, column: str, file_format: FileFormat) -> list[str]:
-    """One column of a file as text, a label for each row."""
-    if path.name.lower().endswith(".parquet"):
+def read_labels(path: Path, column: str | None, file_format: FileFormat) -> list[str]:
+    """One column of a file as text, a label for each row; without a name, its only column."""
+    if column is not None and path.name.lower().endswith(".parquet"):
         return _parquet_labels(path, column)
-    ending = next((e for e in DELIMITERS if path.name.lower().endswith(e)), ".csv")
-    rows = records(read_text_bytes(path), file_format.delimiter or DELIMITERS[ending])
-    first: list[str] = next(rows, [])
-    names = first if file_format.header else [f"x{j}" for j in range(len(first))]
+    ending = next((e for e in DELIMITERS if path.name.lower().endswith(e)), None)
+    if ending is None:
+        return []  # read_table says what is wrong with the name
+    try:
+        rows = list(records(read_text_bytes(path), file_format.delimiter or DELIMITERS[ending]))
+    except (csv.Error, TypeError) as error:
+        raise ValueError(
+            f"'{printable(path, 200)}' cannot be split into fields: {error}."
+        ) from None
+    header = rows[0] if rows else []
+    if file_format.header:
+        names, rows = [name or f"Unnamed: {j}" for j, name in enumerate(header)], rows[1:]
+    else:
+        names = [f"x{j}" for j in range(len(header))]
+    if column is None:
+        if len(names) != 1:
+            raise ValueError(
+                f"'{printable(path, 200)}' for --groups must have one column, not {len(names)}."
+            )
+        column = names[0]
     position = _position(names, column)
-    body = rows if file_format.header else (row for part in ([first], rows) for row in part)
     # Rows with a field too few or too many are reported by read_table, with their line.
-    return _complete([row[position] for row in body if len(row) > position], column)
+    return _complete([row[position] for row in rows if len(row) > position], column)
 
 
 def _parquet_labels(path: Path, column: str) -> list[str]:

@@ -81,7 +81,7 @@ def _write(folder: Path, data: "Dataset", parameters: dict[str, Any]) -> list[st
 
 
 def _tell(data: "Dataset", folder: Path, files: list[str], as_json: bool) -> None:
-    from rescore.cli.summary import print_files, print_json
+    from rescore.cli.printing import print_files, print_json
 
     assert data.truth is not None
     edges = int(data.truth.to_numpy().sum())
@@ -89,5 +89,5 @@ def _tell(data: "Dataset", folder: Path, files: list[str], as_json: bool) -> Non
         about = {"n": data.n, "d": data.d, "edges": edges, "folder": str(folder), "files": files}
         print_json(about)
     else:
-        typer.echo(f"{data.n} rows of {data.d} variables, from a graph of {edges} edges.")
+        print(f"{data.n} rows of {data.d} variables, from a graph of {edges} edges.")
         print_files(folder, files)

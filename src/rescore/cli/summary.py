@@ -1,34 +1,18 @@
 """What a command says when it is done, for people and for programs."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-import typer
+from collections.abc import Sequence
+from typing import Any
 
 from rescore.cli.guard import one_line
+from rescore.cli.printing import print_files, print_scores, print_table
 from rescore.cli.terminal import console
-from rescore.metrics.scores import Scores
 from rescore.report.run import Run
 from rescore.report.tables import group_shares, strongest_edges
 from rescore.text import printable
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-__all__ = [
-    "print_all_scores",
-    "print_files",
-    "print_json",
-    "print_run",
-    "print_scores",
-    "print_shares",
-    "print_table",
-    "run_as_data",
-]
+__all__ = ["print_run", "print_shares", "run_as_data"]
 
 MOST_EDGES, MOST_ROWS, MOST_GROUPS = 15, 5, 20
-METRICS = {"tpr": "TPR", "fdr": "FDR", "shd": "SHD", "sid": "SID", "edges": "edges"}
 
 
 def run_as_data(run: Run, folder: Any, files: Sequence[str]) -> dict[str, Any]:
@@ -55,11 +39,6 @@ def run_as_data(run: Run, folder: Any, files: Sequence[str]) -> dict[str, Any]:
     return data
 
 
-def print_json(data: Mapping[str, Any]) -> None:
-    """One JSON object on one line, in ASCII, so that no terminal can be misled by a name."""
-    typer.echo(json.dumps(data, allow_nan=False))
-
-
 def print_run(run: Run, folder: Any, files: Sequence[str]) -> None:
     """The run for a reader: how it ended, the strongest edges, the heaviest rows, the files."""
     out, diagnostics = console(), run.model.diagnostics_
@@ -74,12 +53,6 @@ def print_run(run: Run, folder: Any, files: Sequence[str]) -> None:
     if run.scores is not None:
         print_scores("Against the true graph", {**run.baselines, "this fit": run.scores})
     print_files(folder, files)
-
-
-def print_files(folder: Any, files: Sequence[str]) -> None:
-    """Where the results are."""
-    if files:
-        typer.echo(f"\nWritten to {one_line(folder)}: {', '.join(files)}")
 
 
 def _print_edges(edges: list[tuple[str, str, float]]) -> None:
@@ -108,49 +81,5 @@ def print_shares(shares: Any) -> None:
     print_table(f"Groups, unseen by the learner{more}", header, lines[:MOST_GROUPS])
 
 
-def print_scores(title: str, scores: Mapping[str, Scores]) -> None:
-    """One line per graph, one column per metric."""
-    header = ("", *(f">{title}" for title in METRICS.values()))
-    lines = [(name, *(_number(each[key]) for key in METRICS)) for name, each in scores.items()]
-    print_table(title, header, lines)
-    for name, each in scores.items():
-        for metric, reason in each.undefined.items():
-            if metric in METRICS:
-                typer.echo(f"{METRICS[metric]} of {name} has no value: {one_line(reason)}")
-
-
-def print_all_scores(scores: Scores) -> None:
-    """Every metric of one estimate on a line of its own, as plain text that is easy to search."""
-    for name, value in scores.as_dict().items():
-        reason = f"  {one_line(scores.undefined.get(name, ''))}" if value is None else ""
-        typer.echo(f"{name:<13} {_number(value)}{reason}")
-
-
-def print_table(title: str, header: Iterable[str], rows: Iterable[Sequence[str]]) -> None:
-    """A plain table on stdout; columns whose heading starts with > are aligned to the right."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold")
-    for heading in header:
-        _add_column(table, heading)
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    console().print(table)
-
-
-def _add_column(table: "Table", heading: str) -> None:
-    right = heading.startswith(">")
-    table.add_column(heading.removeprefix(">"), justify="right" if right else "left",
-                     no_wrap=right, overflow="fold")  # fmt: skip
-
-
 def _name(name: object) -> str:
     return printable(name, 30)
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return str(value) if isinstance(value, int) else f"{value:.3f}"

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from rescore.cli.guard import one_line
 
 if TYPE_CHECKING:
@@ -54,7 +52,7 @@ def noted_warnings() -> Iterator[list[str]]:
             yield notes
     finally:
         for text in notes:
-            typer.echo(f"warning: {one_line(text)}", err=True)
+            print(f"warning: {one_line(text)}", file=sys.stderr)
 
 
 @contextmanager
@@ -66,8 +64,10 @@ def progress(title: str, h_tol: float = 1e-8) -> Iterator[Callable[[Mapping[str,
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(24))
+    screen = console(stderr=True)
+    hidden = not screen.is_terminal  # a log file has no use for a bar
     with Progress(
-        *columns, TimeElapsedColumn(), console=console(stderr=True), transient=True
+        *columns, TimeElapsedColumn(), console=screen, transient=True, disable=hidden
     ) as bar:
         task = bar.add_task(f"{title}: compiling", total=1.0)
 
@@ -100,4 +100,5 @@ def uninterrupted() -> Iterator[None]:
     finally:
         signal.signal(signal.SIGINT, before)
     if pressed:
+        print("Ctrl-C was pressed while writing; the files were finished first.", file=sys.stderr)
         raise KeyboardInterrupt

@@ -65,8 +65,6 @@ def draw_weights(
 ) -> "Figure":
     """Every row's weight against its loss; with groups, also their shares of rows and weight.
 
-    ``losses`` may be one number per row, or one per row and variable, which are then added up.
-
     Examples
     --------
     >>> len(draw_weights([0.5, 0.5], [1.0, 2.0]).axes)
@@ -75,7 +73,6 @@ def draw_weights(
     2
     """
     w, loss = np.asarray(weights, float), np.asarray(losses, float)
-    loss = loss.sum(axis=1) if loss.ndim == 2 else loss
     if groups is None:
         axes = _figure(7.2, 3.0).add_subplot()
         _scatter(axes, w, loss, [(np.ones(len(w), dtype=bool), POSITIVE)])
@@ -159,7 +156,11 @@ def _scatter(axes: "Axes", w: Any, loss: Any, parts: Iterable[tuple[Any, str]]) 
             loss[here], len(w) * w[here], s=9, color=colour, alpha=0.45, linewidths=0,
             rasterized=True,
         )  # fmt: skip
-    axes.set_xlabel("loss: the row's squared residuals, added up", fontsize=8, color=INK)
+    axes.set_xlabel(
+        "loss: the row's squared residuals, each in units of its variable's mean",
+        fontsize=8,
+        color=INK,
+    )
     axes.set_ylim(0, 1.08 * max(1.0, len(w) * float(w.max())))
 
 

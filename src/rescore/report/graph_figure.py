@@ -22,6 +22,7 @@ __all__ = ["draw_graph"]
 INK, PAPER, FAINT = "#1f2530", "#ffffff", "#8a93a0"
 POSITIVE, NEGATIVE = "#1a6fb0", "#c4501b"  # told apart by colour-blind readers too
 BOX, BOX_EDGE = "#f3f5f8", "#697383"
+ROOM = 0.13  # inches between edges that meet at a box
 HEIGHT, FONT, MARGIN = 0.34, 9.0, 0.35  # inches, points, inches
 LONGEST_LABEL = 18
 LABELLED_EDGES = 20  # with more, the numbers would hide the graph; the tables have them
@@ -39,7 +40,8 @@ def draw_graph(W: ArrayLike, names: Sequence[Hashable]) -> "Figure":
     """
     W = as_square(W)
     labels = [printable(name, LONGEST_LABEL) for name in names]
-    widths = [_label_width(label) for label in labels]
+    meeting = np.maximum((W != 0).sum(axis=0), (W != 0).sum(axis=1))  # edges on one side of a box
+    widths = [max(_label_width(x), ROOM * k) for x, k in zip(labels, meeting.tolist(), strict=True)]
     layout = layered(W, widths)
     isolated = _rows_of_isolated(layout, widths)
     axes = _canvas(layout, isolated, widths)
@@ -112,7 +114,7 @@ def _ports(layout: Layout, widths: Sequence[float]) -> dict[Edge, list[Point]]:
             sharing[edge[end]].append(edge)
         for node, edges in sharing.items():
             edges.sort(key=lambda edge: layout.routes[edge][towards][0])
-            reach = min(0.32 * widths[node], 0.09 * (len(edges) - 1))
+            reach = min(0.42 * widths[node], 0.5 * ROOM * (len(edges) - 1))
             for edge, shift in zip(edges, np.linspace(-reach, reach, len(edges)), strict=True):
                 x, y = layout.nodes[node]
                 shift = float(shift) if len(edges) > 1 else 0.0

@@ -65,7 +65,7 @@ def _figures(run: Run) -> dict[str, str]:
     pictures = {
         "graph": draw_graph(model.adjacency_matrix_.to_numpy(), text_names(model)),
         "history": draw_history(model.history_),
-        "weights": draw_weights(model.sample_weight_, model.losses_, run.groups),
+        "weights": draw_weights(model.sample_weight_, model.row_losses_, run.groups),
     }
     return {name: _data_address(svg(figure)) for name, figure in pictures.items()}
 

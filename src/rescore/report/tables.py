@@ -41,9 +41,7 @@ def strongest_edges(model: StructureLearner) -> list[tuple[str, str, float]]:
 
 
 def row_weights(model: StructureLearner) -> pd.DataFrame:
-    """Weight, and loss (squared residuals over all variables), of every row, in their order.
-
-    A row that was given no weight has no loss.
+    """Weight and loss of every row, in their order; a row that was given no weight has no loss.
 
     Examples
     --------
@@ -53,9 +51,7 @@ def row_weights(model: StructureLearner) -> pd.DataFrame:
     0     0.5   1.0
     1     0.5   1.0
     """
-    losses = model.losses_.to_numpy().sum(axis=1)
-    return pd.DataFrame({"weight": model.sample_weight_.to_numpy(), "loss": losses},
-                        index=model.losses_.index)  # fmt: skip
+    return pd.DataFrame({"weight": model.sample_weight_, "loss": model.row_losses_})
 
 
 def group_shares(weights: ArrayLike, groups: ArrayLike) -> pd.DataFrame:

@@ -1,0 +1,120 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rescore as rs
+from rescore.cli.demo import verdict
+from rescore.graph.io import read_graph, write_adjacency
+
+
+def test_simulate_fit_evaluate(cli_json, tmp_path):
+    sim, run = tmp_path / "sim", tmp_path / "run"
+    made = cli_json("simulate", "--nodes", 5, "--degree", 1, "--samples", 400, "-o", sim)
+    assert (made["n"], made["d"], made["files"]) == (
+        400, 5, ["data.csv", "simulation.json", "truth.csv"],
+    )  # fmt: skip
+    fitted = cli_json("fit", sim / "data.csv", "-o", run, "--truth", sim / "truth.csv")
+    scores = cli_json("evaluate", sim / "truth.csv", run / "graph.graphml")
+    assert scores.pop("undefined") == {}
+    assert scores == fitted["scores"]
+    assert scores["shd"] == 0
+
+
+def test_simulated_files_are_exact_and_repeatable(cli, tmp_path):
+    words = (
+        "simulate", "--graph", "sf", "--nodes", 5, "--samples", 50, "--groups", "0.8,0.2",
+        "--noise-scale", 0.1, "--scale-is", "variance", "--corrupt", 0.1, "--seed", 4,
+        "--noise", "exp",
+    )  # fmt: skip
+    assert cli(*words, "-o", tmp_path / "a").exit_code == 0
+    assert cli(*words, "-o", tmp_path / "b").exit_code == 0
+    expected = rs.simulate(
+        "SF", nodes=5, samples=50, groups=(0.8, 0.2), noise_scale=0.1, scale_is="variance",
+        corrupt=0.1, random_state=4, noise="exp",
+    )  # fmt: skip
+    rows = [line.split(",") for line in (tmp_path / "a/data.csv").read_text().splitlines()[1:]]
+    np.testing.assert_array_equal(np.array(rows, dtype=float), expected.X)
+    assert (read_graph(tmp_path / "a/truth.csv") == expected.truth).all(axis=None)
+    assert pd.read_csv(tmp_path / "a/groups.csv")["group"].tolist() == expected.groups.tolist()
+    about = json.loads((tmp_path / "a/simulation.json").read_text())
+    assert (about["rescore"], about["seed"], about["groups"]) == (rs.__version__, 4, [0.8, 0.2])
+    for path in (tmp_path / "a").iterdir():
+        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
+
+
+def test_old_groups_do_not_survive(cli, tmp_path):
+    sizes = ("--nodes", 5, "--samples", 50, "-o", tmp_path)
+    assert cli("simulate", *sizes, "--groups", "0.5,0.5", "--noise-scale", 0.5).exit_code == 0
+    assert (tmp_path / "groups.csv").exists()
+    assert cli("simulate", *sizes).exit_code == 0
+    assert not (tmp_path / "groups.csv").exists()
+
+
+def test_evaluate_goes_by_names_and_directions(cli, cli_json, tmp_path):
+    truth = pd.DataFrame([[0, 1, 0], [0, 0, 1], [0, 0, 0]], index=list("abc"), columns=list("abc"))
+    write_adjacency(tmp_path / "truth.csv", truth)
+    shuffled = truth.loc[list("cab"), list("cab")]
+    write_adjacency(tmp_path / "shuffled.tsv", shuffled)
+    assert cli_json("evaluate", tmp_path / "truth.csv", tmp_path / "shuffled.tsv")["shd"] == 0
+    (tmp_path / "silent.csv").write_text("a,b,c\n0,1,0\n0,0,1\n0,0,0\n")
+    pair = ("evaluate", tmp_path / "truth.csv", tmp_path / "silent.csv")
+    assert cli(*pair).exit_code == 2
+    assert cli_json(*pair, "--estimate-direction", "from row to column")["shd"] == 0
+    assert cli_json(*pair, "--estimate-direction", "from column to row")["shd"] == 2
+    back = ("evaluate", tmp_path / "silent.csv", tmp_path / "truth.csv")
+    assert cli_json(*back, "--truth-direction", "from column to row")["shd"] == 2
+    (tmp_path / "other.csv").write_text("from,to\na,b\nb,d\n")
+    result = cli("evaluate", tmp_path / "truth.csv", tmp_path / "other.csv")
+    assert result.exit_code == 2
+    assert "'c'" in result.stderr
+    assert "'d'" in result.stderr
+
+
+def test_evaluate_in_words(cli, tmp_path):
+    (tmp_path / "empty.json").write_text('{"nodes": ["a", "b"], "edges": []}')
+    result = cli("evaluate", tmp_path / "empty.json", tmp_path / "empty.json")
+    assert result.exit_code == 0
+    lines = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
+    assert lines["shd"] == "0"
+    assert lines["tpr"].startswith("-  ")
+
+
+def test_the_demo_is_honest(cli, tmp_path):
+    result = cli("demo", "-o", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "report.html").exists()
+    data = rs.load_sachs()
+    for condition in data.groups.unique():
+        assert condition in result.stdout
+    found = read_graph(tmp_path / "graph.json")
+    scores = rs.evaluate(data.truth, found)
+    assert json.loads((tmp_path / "scores.json").read_text())["shd"] == scores.shd
+    line = next(x for x in result.stdout.splitlines() if x.strip().startswith("with reweighting"))
+    assert line.split()[-3:] == [str(scores.shd), str(scores.sid), str(scores.edges)]
+    assert "standardize=True" in result.stdout
+    assert sum(text.startswith("Reweighting ") for text in result.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("a>b", "a>b b>c", "helped here"),
+        ("a>b b>c", "a>b", "worse here"),
+        ("a>b", "b>c", "helped here: SHD 1 -> 1, SID 2 -> 1"),
+        ("b>a", "a>c", "helped by one measure and hurt by the other"),
+        ("a>b", "a>b", "not its distance"),
+    ],
+)
+def test_the_verdict_follows_the_scores(before, after, words):
+    def graph(text):
+        frame = pd.DataFrame(0, index=list("abc"), columns=list("abc"))
+        for edge in text.split():
+            frame.loc[edge[0], edge[2]] = 1
+        return frame
+
+    truth = graph("a>b b>c")
+    old, new = rs.evaluate(truth, graph(before)), rs.evaluate(truth, graph(after))
+    assert words in verdict(old, new, same_graph=False)
+    assert "same edges" in verdict(old, old, same_graph=True)
