@@ -92,6 +92,13 @@ def test_the_heaviest_rows_are_listed_by_their_labels(frame):
     assert top[0]["weight"] == pytest.approx(model.sample_weight_.max())
 
 
+def test_row_losses_are_free_of_units_and_average_to_the_number_of_variables(frame):
+    model = rs.Notears().fit(frame)
+    assert model.row_losses_.mean() == pytest.approx(frame.shape[1])
+    ratios = model.losses_ / model.losses_.mean()
+    np.testing.assert_allclose(model.row_losses_, ratios.sum(axis=1))
+
+
 def test_standardising_makes_the_graph_independent_of_units(frame):
     model = rs.Notears(standardize=True, threshold=0.1)
     expected = clone(model).fit(frame).adjacency_matrix_ != 0

@@ -23,7 +23,7 @@ def test_example_runs_and_says_something(path):
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-@pytest.mark.filterwarnings("default")
+@pytest.mark.filterwarnings("ignore::rescore.tables.table.DataWarning")
 def test_python_blocks_of_the_documentation_run(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```python\n(.*?)^```", path.read_text(), flags=re.DOTALL | re.MULTILINE)

@@ -118,3 +118,18 @@ def test_the_verdict_follows_the_scores(before, after, words):
     old, new = rs.evaluate(truth, graph(before)), rs.evaluate(truth, graph(after))
     assert words in verdict(old, new, same_graph=False)
     assert "same edges" in verdict(old, old, same_graph=True)
+
+
+def test_groups_of_a_simulation_go_straight_into_a_fit(cli, tmp_path):
+    words = ("--nodes", 5, "--degree", 1, "--samples", 200, "--groups", "0.8,0.2")
+    assert cli("simulate", *words, "--noise-scale", 0.1, "-o", tmp_path).exit_code == 0
+    shown = cli("fit", tmp_path / "data.csv", "--groups", tmp_path / "groups.csv")
+    assert shown.exit_code == 0, shown.output
+    assert "g1" in shown.stdout
+    (tmp_path / "short.csv").write_text("group\na\nb\n")
+    wrong = cli("fit", tmp_path / "data.csv", "--groups", tmp_path / "short.csv")
+    assert wrong.exit_code == 2
+    assert "2 labels for 200 rows" in wrong.stderr
+    two = cli("fit", tmp_path / "data.csv", "--groups", tmp_path / "data.csv")
+    assert two.exit_code == 2
+    assert "one column" in two.stderr

@@ -64,7 +64,7 @@ def test_odd_histories_are_drawn(h):
 
 
 def test_odd_weights_are_drawn():
-    assert svg(draw_weights([1.0, 0.0], [[0.0, 0.0], [np.nan, np.nan]]))
+    assert svg(draw_weights([1.0, 0.0], [0.0, np.nan]))
     labels = [f"group {k} $x$" for k in range(60)]
     assert svg(draw_weights(np.full(60, 1 / 60), np.arange(60.0), labels))
 

@@ -59,7 +59,7 @@ def test_weights_and_history_are_exact(tmp_path):
     assert [row[0] for row in rows] == labels
     assert [float(row[1]) for row in rows] == model.sample_weight_.tolist()
     assert rows[0][2] == ""
-    losses = model.losses_.to_numpy()[1:].sum(axis=1)
+    losses = model.row_losses_.iloc[1:]
     assert [float(row[2]) for row in rows[1:]] == losses.tolist()
     header, *rows = csv.reader((tmp_path / "history.csv").read_text().splitlines())
     objective = [float(row[header.index("objective")]) for row in rows]

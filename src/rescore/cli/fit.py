@@ -85,7 +85,7 @@ def fit_command(
     ] = None,
     groups: Annotated[
         str | None,
-        typer.Option(help="Column (or file) of labels, only reported on; not a variable."),
+        typer.Option(help="Column, or file, of labels: reported on, not fitted."),
     ] = None,
     drop: Annotated[
         list[str] | None, typer.Option(help="Columns to leave out, separated by commas.")

@@ -58,16 +58,16 @@ def read_input(
     (['a'], [0.5, 0.5], ['u', 'v'])
     """
     _refuse_overlap(weights, groups, drop)
-    apart = groups is not None and groups.lower().endswith(tuple(DELIMITERS))
-    labels = None
-    if groups is not None:
-        labels = read_labels(
-            Path(groups) if apart else path, None if apart else groups, file_format
-        )
-    left_out = [*drop, *([] if groups is None or apart else [groups])]
+    if groups is None:
+        labels = None
+    elif groups.lower().endswith(tuple(DELIMITERS)):  # a file of its own
+        labels = read_labels(Path(groups), None, file_format)
+    else:
+        labels = read_labels(path, groups, file_format)
+        drop = [*drop, groups]
     X = read_table(
         path, delimiter=file_format.delimiter, decimal=file_format.decimal,
-        header=file_format.header, drop=left_out,
+        header=file_format.header, drop=drop,
     )  # fmt: skip
     if labels is not None and len(labels) != len(X):
         raise ValueError(f"--groups gives {len(labels)} labels for {len(X)} rows; give one each.")
