@@ -126,7 +126,7 @@ def test_evaluate_takes_the_estimator_itself(frame):
 def test_the_public_names_are_what_the_package_lists():
     assert set(rs.__all__) <= set(dir(rs))
     for name in rs.__all__:
-        assert getattr(rs, name).__doc__
+        assert ">>>" in getattr(rs, name).__doc__, f"{name} has no runnable example"
     with pytest.raises(AttributeError, match="nonsense"):
         rs.nonsense  # noqa: B018
 

@@ -4,7 +4,6 @@ import ast
 import csv
 from collections.abc import Iterable
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,8 +26,7 @@ def default_of(estimator: str, parameter: str) -> str:
     >>> default_of("ReScore", "weighting")
     'exact'
     """
-    classes = (c for c in _source().body if isinstance(c, ast.ClassDef))
-    (kind,) = (c for c in classes if c.name == estimator)
+    (kind,) = (c for c in _classes() if c.name == estimator)
     (init,) = (f for f in kind.body if isinstance(f, ast.FunctionDef) and f.name == "__init__")
     given = init.args
     positional = given.args[len(given.args) - len(given.defaults) :]
@@ -40,10 +38,11 @@ def default_of(estimator: str, parameter: str) -> str:
 
 
 @cache
-def _source() -> ast.Module:
-    spec = find_spec("rescore.estimators")
-    assert spec is not None
-    return ast.parse(Path(spec.origin or "").read_text(encoding="utf-8"))
+def _classes() -> list[ast.ClassDef]:
+    """The classes in the source files of the estimators."""
+    folder = Path(__file__).parents[1] / "estimators"
+    sources = (ast.parse(file.read_text(encoding="utf-8")) for file in folder.glob("*.py"))
+    return [node for tree in sources for node in tree.body if isinstance(node, ast.ClassDef)]
 
 
 def names_in(texts: Iterable[str]) -> list[str]:

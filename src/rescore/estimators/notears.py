@@ -1,0 +1,62 @@
+"""NOTEARS as an estimator."""
+
+from rescore.backbones.notears import NotearsBackbone
+from rescore.constraints import Edges
+from rescore.estimators.base import GraphLearner
+
+
+class Notears(GraphLearner):
+    """NOTEARS (linear): ``½ Σ_i w_i |x_i − x_i W|² + λ|W|₁`` subject to ``h(W) = 0``.
+
+    Parameters
+    ----------
+    lambda1 : float
+        λ, the penalty on the coefficients.
+    threshold : float
+        Coefficients smaller than this are dropped at the end.
+    standardize : bool
+        Fit on columns of deviation one.  Coefficients are then in standard deviations, and the
+        graph no longer depends on units; but nor does it profit from informative ones.
+    forbidden, required : iterables of (cause, effect), optional
+        Edges, by column name, that must not or must be in the graph.
+    constraint : {"exponential", "polynomial"}
+        The acyclicity measure h.
+    h_tol, rho_max, max_steps : float, float, int
+        Where the augmented Lagrangian stops: tolerance on h, cap of its penalty, outer steps.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> rng = np.random.default_rng(0)
+    >>> rain = rng.normal(size=500)
+    >>> X = pd.DataFrame({"grass": 2 * rain + rng.normal(size=500), "rain": rain})
+    >>> Notears().fit(X).adjacency_matrix_.round(1)
+           grass  rain
+    grass    0.0   0.0
+    rain     1.9   0.0
+    """
+
+    backbone = NotearsBackbone
+
+    def __init__(
+        self,
+        lambda1: float = 0.1,
+        *,
+        threshold: float = 0.3,
+        standardize: bool = False,
+        forbidden: Edges | None = None,
+        required: Edges | None = None,
+        constraint: str = "exponential",
+        h_tol: float = 1e-8,
+        rho_max: float = 1e16,
+        max_steps: int = 100,
+    ) -> None:
+        self.lambda1 = lambda1
+        self.threshold = threshold
+        self.standardize = standardize
+        self.forbidden = forbidden
+        self.required = required
+        self.constraint = constraint
+        self.h_tol = h_tol
+        self.rho_max = rho_max
+        self.max_steps = max_steps
