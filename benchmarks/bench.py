@@ -40,9 +40,11 @@ class Records:
             self.done = {tuple(row[key] for key in self.keys) for row in csv.DictReader(file)}
 
     def missing(self, *key: Hashable) -> bool:
+        """Whether this measurement is still to be made."""
         return tuple(map(str, key)) not in self.done
 
     def add(self, *row: Any) -> None:
+        """Write one measurement, keys first."""
         with self.path.open("a", newline="") as file:
             csv.writer(file).writerow(row)
         self.done.add(tuple(map(str, row[: len(self.keys)])))

@@ -1,7 +1,15 @@
 """Data shared by the tests; few shapes, because each number of columns compiles once."""
 
+import tempfile
+from pathlib import Path
+
+import jax
 import numpy as np
 import pytest
+
+# Compiled programs are shared between the workers of a run and with the next run.
+jax.config.update("jax_compilation_cache_dir", str(Path(tempfile.gettempdir(), "rescore-jax")))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
 
 @pytest.fixture(scope="session")

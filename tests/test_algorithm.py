@@ -60,7 +60,7 @@ def test_the_inner_step_is_never_below_uniform_weights(chain):
     for _ in range(4):
         state = backbone.step(problem, w, state)
         losses = backbone.losses(problem, state)
-        w, _ = weighting.step(losses, problem.prior, None)
+        w, _ = weighting.step(problem, losses, None)
         loss = likelihood_units(losses, problem.prior)
         assert w @ loss >= problem.prior @ loss
 

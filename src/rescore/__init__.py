@@ -15,6 +15,9 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from rescore.dataset import Dataset as Dataset
     from rescore.datasets.sachs import load_sachs as load_sachs
+    from rescore.estimators import Dagma as Dagma
+    from rescore.estimators import Golem as Golem
+    from rescore.estimators import Linear as Linear
     from rescore.estimators import Notears as Notears
     from rescore.estimators import ReScore as ReScore
     from rescore.metrics import evaluate as evaluate
@@ -24,7 +27,10 @@ if TYPE_CHECKING:
 
 # Where each public name lives.  Loaded on first use, so that importing rescore costs nothing.
 _HOMES = {
+    "Dagma": "rescore.estimators",
     "Dataset": "rescore.dataset",
+    "Golem": "rescore.estimators",
+    "Linear": "rescore.estimators",
     "Notears": "rescore.estimators",
     "ReScore": "rescore.estimators",
     "evaluate": "rescore.metrics",
@@ -35,7 +41,10 @@ _HOMES = {
 }
 
 __all__ = [
+    "Dagma",
     "Dataset",
+    "Golem",
+    "Linear",
     "Notears",
     "ReScore",
     "evaluate",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rescore.graph import cut_to_dag, threshold
-from rescore.moments import Matrix, effective_rows
+from rescore.moments import Matrix
 from rescore.protocols import Backbone, Problem, State, Status, Weighting
 from rescore.weightings.box import ceiling_share
 
@@ -20,10 +20,12 @@ class Result:
 
     W: Matrix  # (d, d), always a DAG
     sample_weight: Matrix  # (n,), sums to one
+    effective_rows: float  # as many rows of equal weight would be as informative
     losses: Matrix  # (n, d), squared residuals before the threshold
     history: tuple[Record, ...]  # one record per outer step
     status: Status
     removed: tuple[tuple[int, int, float], ...]  # edges cut because they closed a cycle
+    weighting: Mapping[str, Any]  # what the weighting decided and why
 
 
 def rescore(
@@ -54,12 +56,12 @@ def rescore(
     history: list[Record] = []
     while state.status is Status.RUNNING and len(history) < max_steps:
         if len(history) >= warmup:  # the graph is fixed: weigh up the rows that fit worst
-            w, memory = weighting.step(backbone.losses(problem, state), problem.prior, memory)
+            w, memory = weighting.step(problem, backbone.losses(problem, state), memory)
         state = backbone.step(problem, w, state)  # the weights are fixed: improve the graph
         history.append(_record(len(history) + 1, problem, backbone, weighting, w, state))
         if on_step is not None:
             on_step(history[-1])
-    return _result(problem, backbone, w, state, history)
+    return _result(problem, backbone, w, state, history, weighting.explain(memory))
 
 
 def _record(
@@ -70,13 +72,18 @@ def _record(
         "step": step,
         **state.trace,
         "edges": int(strong.sum()),
-        "effective_rows": effective_rows(w),
+        "effective_rows": problem.effective_rows(w),
         "ceiling_share": ceiling_share(w, problem.prior, weighting.tau),
     }
 
 
 def _result(
-    problem: Problem, backbone: Backbone, w: Matrix, state: State, history: list[Record]
+    problem: Problem,
+    backbone: Backbone,
+    w: Matrix,
+    state: State,
+    history: list[Record],
+    decided: Mapping[str, Any],
 ) -> Result:
     """Threshold, make sure of a DAG, and say how it ended."""
     W = threshold(backbone.adjacency(state), backbone.threshold, keep=problem.required)
@@ -85,4 +92,5 @@ def _result(
     W = np.where(problem.required & (W == 0), np.finfo(float).tiny, W)
     status = Status.STEP_LIMIT if state.status is Status.RUNNING else state.status
     losses = backbone.losses(problem, state)
-    return Result(W, w, losses, tuple(history), status, tuple(removed))
+    rows = problem.effective_rows(w)
+    return Result(W, w, rows, losses, tuple(history), status, tuple(removed), decided)

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from rescore.fitting import Fitted
-from rescore.moments import effective_rows
 from rescore.protocols import Status
 from rescore.tables.spread import condition_number, scale_ratio, spread
 
@@ -23,7 +22,8 @@ def diagnose(fitted: Fitted) -> dict[str, Any]:
         "outer_steps": len(result.history),
         "scale_ratio": scale_ratio(table, width),
         "condition_number": condition_number(table, width),
-        "effective_rows": effective_rows(result.sample_weight),
+        "effective_rows": result.effective_rows,
+        "weighting": dict(result.weighting),
         "removed_edges": [
             {"from": table.names[i], "to": table.names[j], "weight": float(weight)}
             for i, j, weight in result.removed

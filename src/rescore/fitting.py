@@ -19,6 +19,7 @@ from rescore.weightings.exact import likelihood_units
 
 SCALE_FINDINGS = {"scale", "scale_ratio"}
 LARGE_CORRELATION = 0.5
+MOST_ROWS = 1e9  # a whole number beyond this is no count of rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,14 +40,14 @@ class Preparation:
     forbidden: Edges | None = None
     required: Edges | None = None
 
-    def problem(self, table: Table, prior: Matrix) -> Problem:
+    def problem(self, table: Table, prior: Matrix, count: float) -> Problem:
         """The table as a learner sees it; constant columns are isolated nodes."""
         allowed, required = edge_masks(table.names, self.forbidden, self.required)
         varying = np.zeros(len(table.names), dtype=bool)
         varying[spread(table).varying] = True
         _refuse_required_constants(table, required, varying)
         X = _standardised(table.values, prior) if self.standardize else table.values
-        return Problem(Rows(X), prior, allowed & np.outer(varying, varying), required)
+        return Problem(Rows(X), prior, allowed & np.outer(varying, varying), required, count)
 
 
 def learn(
@@ -66,7 +67,7 @@ def learn(
     prior = prior_weights(sample_weight, len(table.values))
     used = prior > 0  # a row of weight zero is a row that is not there
     kept = table if used.all() else as_table(_subset(table, used))
-    problem = preparation.problem(kept, prior[used])
+    problem = preparation.problem(kept, prior[used], rows_stood_for(sample_weight, prior))
     result = rescore(
         problem, backbone, weighting, warmup=warmup, max_steps=max_steps, on_step=on_step
     )
@@ -75,7 +76,11 @@ def learn(
         for found in findings(kept)
         if not (preparation.standardize and found.code in SCALE_FINDINGS)
     ]
-    noticed += [*_few_heavy_rows(kept, weighting), *_empty(kept, result), *_cut(kept, result)]
+    noticed += [
+        *_few_heavy_rows(kept, prior[used], result),
+        *_empty(kept, result),
+        *_cut(kept, result),
+    ]
     row_losses = np.full(len(used), np.nan)
     row_losses[used] = likelihood_units(result.losses, prior[used])
     return Fitted(table, _with_all_rows(result, used), row_losses, tuple(noticed))
@@ -110,6 +115,27 @@ def prior_weights(sample_weight: Any, n: int) -> Matrix:
     if not s.any():
         raise ValueError("sample_weight is zero in every row; give some row a positive weight.")
     return s / s.max() / (s / s.max()).sum()  # the first division keeps the sum from overflowing
+
+
+def rows_stood_for(sample_weight: Any, prior: Matrix) -> float:
+    """How many rows a weighted table stands for: whole numbers count rows, others only compare.
+
+    Where weights are not whole numbers it is ``1 / Σ s_i²``, as many equal rows as would be as
+    informative; their overall size then does not matter.
+
+    Examples
+    --------
+    >>> rows_stood_for([3, 1], np.array([0.75, 0.25]))
+    4.0
+    >>> rows_stood_for([1.5, 1.5], np.array([0.5, 0.5]))
+    2.0
+    """
+    if sample_weight is None:
+        return float(len(prior))
+    s = np.asarray(sample_weight, dtype=np.float64)
+    if (s == np.round(s)).all() and s.max() < MOST_ROWS:
+        return float(s.sum() if s.ndim else s * len(prior))
+    return float(1 / np.sum(prior**2))
 
 
 def _subset(table: Table, used: Any) -> Any:
@@ -155,14 +181,14 @@ def _refuse_required_constants(table: Table, required: Any, varying: Any) -> Non
         )
 
 
-def _few_heavy_rows(table: Table, weighting: Weighting) -> list[Finding]:
+def _few_heavy_rows(table: Table, prior: Matrix, result: Result) -> list[Finding]:
     n, d = table.values.shape
-    heavy = n * weighting.tau / (1 + weighting.tau)
-    if weighting.tau == 1 or heavy >= d:
+    heavy = int((result.sample_weight > prior * (1 + 1e-9)).sum())
+    if heavy == 0 or heavy >= d:
         return []
     message = (
-        f"With tau = {weighting.tau:g} only about {heavy:.0f} of the {n} rows reach the largest "
-        f"weight, fewer than the {d} variables, so they alone could decide the graph. Raise tau."
+        f"Only {heavy} of the {n} rows were given more weight, fewer than the {d} variables, so "
+        "they alone could decide the graph. Raise tau, or look at these rows."
     )
     return [Finding("few_heavy_rows", message)]
 

@@ -32,7 +32,8 @@ class Status(Enum):
 class Problem:
     """All that a learner may see: rows, prior row weights, which edges may and must be there.
 
-    ``prior`` (n,) sums to one.  ``allowed`` and ``required`` are (d, d), ``[i, j]`` for i → j;
+    ``prior`` (n,) sums to one; ``count`` is how many rows the table stands for, if other than n.
+    ``allowed`` and ``required`` are (d, d), ``[i, j]`` for i → j;
     required edges are allowed, acyclic, and exempt from penalty and threshold.  Neither a true
     graph nor group labels have a place here.
     """
@@ -41,6 +42,20 @@ class Problem:
     prior: Matrix
     allowed: Mask
     required: Mask
+    count: float | None = None
+
+    def effective_rows(self, w: Matrix) -> float:
+        """``N / Σ w_i²/s_i``: how many rows of equal weight would be as informative as ``w``.
+
+        With equal prior weights this is ``1/Σ w_i²``; a row repeated k times is k rows.
+
+        Examples
+        --------
+        >>> Problem.unconstrained(np.eye(4)).effective_rows(np.array([0.5, 0.5, 0.0, 0.0]))
+        2.0
+        """
+        N = self.rows.shape[0] if self.count is None else self.count
+        return float(N / np.sum(w * (w / self.prior)))
 
     @classmethod
     def unconstrained(cls, X: Matrix) -> "Problem":
@@ -99,5 +114,8 @@ class Weighting(Protocol):
     def init(self, n: int, d: int) -> Any:
         """The state before the first step."""
 
-    def step(self, losses: Matrix, prior: Matrix, state: Any) -> tuple[Matrix, Any]:
-        """New weights (n,), a probability vector, from losses (n, d) and prior weights (n,)."""
+    def step(self, problem: Problem, losses: Matrix, state: Any) -> tuple[Matrix, Any]:
+        """New weights (n,), a probability vector, from the losses (n, d) of the current graph."""
+
+    def explain(self, state: Any) -> Mapping[str, Any]:
+        """What was decided and why, as plain data for the diagnostics; may be empty."""

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from rescore.checking import check_choice
-from rescore.estimators import Notears, ReScore, StructureLearner
+from rescore.estimators import Dagma, Golem, Linear, Notears, ReScore, StructureLearner
 from rescore.graph import is_dag
 from rescore.graph.io import to_networkx
 from rescore.protocols import Status
@@ -22,7 +22,13 @@ from rescore.protocols import Status
 __all__ = ["load", "save"]
 
 SCHEMA = 1
-ESTIMATORS: dict[str, Any] = {"Notears": Notears, "ReScore": ReScore}
+ESTIMATORS: dict[str, Any] = {
+    "Dagma": Dagma,
+    "Golem": Golem,
+    "Linear": Linear,
+    "Notears": Notears,
+    "ReScore": ReScore,
+}
 ARRAYS = ("adjacency_matrix", "sample_weight", "losses", "row_losses", "history")
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from rescore.algorithm import rescore
-from rescore.backbones.notears import NotearsBackbone, least_squares
+from rescore.backbones.linear import least_squares
+from rescore.backbones.notears import NotearsBackbone
 from rescore.graph import is_dag
 from rescore.protocols import Problem, Status
 from rescore.weightings.uniform import Uniform

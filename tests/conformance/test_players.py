@@ -6,25 +6,40 @@ import numpy as np
 import pytest
 
 from rescore.algorithm import rescore
+from rescore.backbones.dagma import DagmaBackbone
+from rescore.backbones.golem import GolemBackbone
 from rescore.backbones.notears import NotearsBackbone
+from rescore.backbones.ordered import OrderedBackbone
+from rescore.backbones.repeated import Repeated
 from rescore.graph import is_dag
 from rescore.moments import Rows
 from rescore.protocols import Problem
 from rescore.weightings import box
+from rescore.weightings.balanced import Balanced
 from rescore.weightings.exact import Exact
 from rescore.weightings.uniform import Uniform
 
 BACKBONES = {
+    "ordered": OrderedBackbone(),
+    "ordered, repeated": Repeated(OrderedBackbone()),
     "notears": NotearsBackbone(),
     "notears-polynomial": NotearsBackbone(constraint="polynomial"),
+    "dagma": DagmaBackbone(),
+    "golem-ev": GolemBackbone(),
+    "golem-nv": GolemBackbone(variance="unequal"),
 }
 WEIGHTINGS = {
     "uniform": Uniform(),
+    "balanced": Balanced(),
     "exact-nll": Exact(tau=0.5),
     "exact-raw": Exact(tau=0.3, loss="raw"),
 }
 # The weightings that reweight, as functions of τ: at τ = 1 each must be the plain learner.
-BY_TAU = {"exact-nll": Exact, "exact-raw": lambda tau: Exact(tau, loss="raw")}
+BY_TAU = {
+    "balanced": Balanced,
+    "exact-nll": Exact,
+    "exact-raw": lambda tau: Exact(tau, loss="raw"),
+}
 
 PAIRS = list(itertools.product(BACKBONES, WEIGHTINGS))
 
@@ -42,7 +57,8 @@ def backbone(request):
 
 def with_prior(X, prior):
     problem = Problem.unconstrained(X)
-    return Problem(Rows(X), prior / prior.sum(), problem.allowed, problem.required)
+    total = prior.sum()
+    return Problem(Rows(X), prior / total, problem.allowed, problem.required, count=total)
 
 
 def same_graph(A, B, tolerance=1e-6):

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from rescore.protocols import Problem
 from rescore.weightings import box
 from rescore.weightings.exact import Exact, likelihood_units
 
@@ -83,8 +84,10 @@ def test_the_share_at_the_ceiling_is_tau_over_one_plus_tau():
 
 
 def test_tau_one_returns_the_prior_bit_for_bit():
+    plain = Problem.unconstrained(np.zeros((50, 3)))
     prior = np.random.default_rng(0).dirichlet(np.ones(50))
-    w, _ = Exact(tau=1.0).step(np.random.default_rng(1).exponential(size=(50, 3)), prior, None)
+    problem = Problem(plain.rows, prior, plain.allowed, plain.required)
+    w, _ = Exact(tau=1.0).step(problem, np.random.default_rng(1).exponential(size=(50, 3)), None)
     assert (w == prior).all()
     assert w is not prior
 
@@ -102,9 +105,9 @@ def test_a_minority_with_another_noise_pattern_is_seen_by_nll_and_not_by_raw():
     scale = np.where(np.arange(20) < 10, 1.0, 0.1)
     minority = np.arange(1000) >= 900
     losses = (rng.normal(size=(1000, 20)) * np.where(minority[:, None], scale[::-1], scale)) ** 2
-    prior = np.full(1000, 1e-3)
+    problem = Problem.unconstrained(np.zeros((1000, 20)))
     mass = {
-        loss: Exact(0.2, loss).step(losses, prior, None)[0][minority].sum()
+        loss: Exact(0.2, loss).step(problem, losses, None)[0][minority].sum()
         for loss in ("nll", "raw")
     }
     assert mass["nll"] > 0.4

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 
 from rescore import acyclicity, owlqn
+from rescore.backbones import linear
 from rescore.checking import check_choice, check_number
 from rescore.graph import cut_to_dag
 from rescore.moments import Matrix
@@ -23,8 +24,8 @@ PROGRESS = 0.25  # a dual step must bring h below this share of what it was
 GROWTH = 10.0  # otherwise the penalty grows by this factor
 MOST_ITERATIONS = 15_000
 # L-BFGS-B's customary tolerances, so that both solvers mean the same by a solved subproblem:
-# least relative decrease, largest slope.  The final lasso is solved as far as float64 goes.
-SOLVED, EXACT = (2.2e-9, 1e-5), (1e-15, 1e-9)
+# least relative decrease, largest slope.
+SOLVED = (2.2e-9, 1e-5)
 
 
 class _Dual(NamedTuple):
@@ -74,30 +75,24 @@ class NotearsBackbone:
     def init(self, problem: Problem) -> State:
         """W = 0, no multiplier, penalty one."""
         mean, S, _ = problem.rows.moments(problem.prior)
-        connected = problem.allowed.any(axis=0) | problem.allowed.any(axis=1)
-        unit = _typical(np.diag(S)[connected])
+        unit = linear.typical_variance(problem)
         return State(_Dual(np.zeros_like(S), alpha=0.0, rho=1.0, h=np.inf, mean=mean, unit=unit))
 
     def step(self, problem: Problem, w: Matrix, state: State) -> State:
         """One dual ascent on the moments of the weighted rows."""
         dual: _Dual = state.params
         mean, S, _ = problem.rows.moments(w)
-        penalty = np.where(problem.allowed & ~problem.required, self.lambda1, 0.0)
-        S, penalty = S / dual.unit, penalty / dual.unit
+        S, penalty = S / dual.unit, linear.penalties(problem, self.lambda1) / dual.unit
         with jax.enable_x64(True):
             rho, found = self._ascend(S, penalty, problem.allowed, dual)
-            h = float(found.h)
-            if h <= self.h_tol:
-                W, _ = cut_to_dag(np.asarray(found.W), keep=problem.required)
-                found = _minimise(S, W, penalty, W != 0, 0.0, 0.0, EXACT, self.constraint)
-        new = _Dual(np.array(found.W), dual.alpha + rho * h, rho, h, mean, dual.unit)
-        trace: dict[str, Any] = {
-            "objective": float(found.objective) * dual.unit,
-            "h": h,
-            "rho": rho,
-            "optimality": found.optimality,
-        }
-        return State(new, self._status(new), {key: float(value) for key, value in trace.items()})
+        W, h = np.array(found.W), float(found.h)
+        objective, optimality = float(found.objective), float(found.optimality)
+        if h <= self.h_tol:
+            dag, _ = cut_to_dag(W, keep=problem.required)
+            W, objective, optimality = linear.lasso(S, dag, penalty)
+        trace = {"objective": objective * dual.unit, "h": h, "rho": rho, "optimality": optimality}
+        new = _Dual(W, dual.alpha + rho * h, rho, h, mean, dual.unit)
+        return State(new, self._status(new), trace)
 
     def _ascend(
         self, S: Matrix, penalty: Matrix, allowed: Mask, dual: _Dual
@@ -105,7 +100,7 @@ class NotearsBackbone:
         """Minimise the augmented Lagrangian, raising ρ until h has fallen enough."""
         rho = dual.rho
         while True:
-            found = _minimise(S, dual.W, penalty, allowed, dual.alpha, rho, SOLVED, self.constraint)
+            found = _minimise(S, dual.W, penalty, allowed, dual.alpha, rho, self.constraint)
             enough = found.h <= max(PROGRESS * dual.h, self.h_tol)
             if enough or rho * GROWTH > self.rho_max:
                 return rho, found
@@ -125,12 +120,6 @@ class NotearsBackbone:
         return Status.PENALTY_CAP if dual.rho * GROWTH > self.rho_max else Status.RUNNING
 
 
-def _typical(variances: Matrix) -> float:
-    """The geometric mean of the positive variances; one if there is none."""
-    positive = variances[variances > 0]
-    return float(np.exp(np.log(positive).mean())) if positive.size else 1.0
-
-
 class _Solution(NamedTuple):
     W: Array
     objective: Array  # score + λ|W|₁
@@ -146,7 +135,6 @@ def _minimise(
     allowed: Array,
     alpha: float,
     rho: float,
-    tolerances: tuple[float, float],
     constraint: str,
 ) -> _Solution:
     """Minimise the augmented Lagrangian over the allowed edges, starting from W."""
@@ -154,25 +142,12 @@ def _minimise(
     h_and_gradient = CONSTRAINTS[constraint]
 
     def lagrangian(x: Array) -> tuple[Array, Array]:
-        score, score_gradient = least_squares(S, x.reshape(d, d))
+        score, score_gradient = linear.least_squares(S, x.reshape(d, d))
         h, h_gradient = h_and_gradient(x.reshape(d, d))
         gradient = score_gradient + (alpha + rho * h) * h_gradient
         return score + alpha * h + rho * h * h / 2, jnp.where(allowed, gradient, 0.0).ravel()
 
-    found = owlqn.minimise(lagrangian, W.ravel(), penalty.ravel(), MOST_ITERATIONS, *tolerances)
+    found = owlqn.minimise(lagrangian, W.ravel(), penalty.ravel(), MOST_ITERATIONS, *SOLVED)
     W = found.x.reshape(d, d)
-    objective = least_squares(S, W)[0] + jnp.sum(penalty * jnp.abs(W))
+    objective = linear.least_squares(S, W)[0] + jnp.sum(penalty * jnp.abs(W))
     return _Solution(W, objective, h_and_gradient(W)[0], found.optimality)
-
-
-def least_squares(S: Array, W: Array) -> tuple[Array, Array]:
-    """``½ tr (I−W)ᵀ S (I−W)`` and its gradient ``−S (I−W)``, from the covariance S alone.
-
-    Examples
-    --------
-    >>> value, gradient = least_squares(jnp.eye(2), jnp.zeros((2, 2)))
-    >>> float(value)
-    1.0
-    """
-    SR = S @ (jnp.eye(len(S)) - W)
-    return jnp.vdot(jnp.eye(len(S)) - W, SR) / 2, -SR

@@ -14,19 +14,20 @@ if TYPE_CHECKING:
 
 __all__ = ["fit_command", "fit_with_progress"]
 
-LEARNERS = {"notears": "Notears"}  # word on the command line -> estimator
+# Word on the command line -> estimator.
+LEARNERS = {"linear": "Linear", "notears": "Notears", "dagma": "Dagma", "golem": "Golem"}
 
 Tau = Annotated[
     float | None,
     typer.Option(
-        help="Row weights stay between tau/n and 1/(tau n).",
+        help="Exact weights between tau/n and 1/(tau n).",
         show_default=default_of("ReScore", "tau"),
     ),
 ]
 Weighting = Annotated[
     str | None,
     typer.Option(
-        help="How rows are weighted: exact or uniform (the plain learner).",
+        help="auto, balanced, exact, or uniform (the plain learner).",
         show_default=default_of("ReScore", "weighting"),
     ),
 ]

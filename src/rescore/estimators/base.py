@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from rescore.algorithm import Record
+from rescore.backbones.repeated import Repeated
 from rescore.checking import check_integer
 from rescore.constraints import Edges
 from rescore.diagnosis import diagnose
@@ -82,6 +83,7 @@ class GraphLearner(StructureLearner):
     """An estimator around one backbone; a subclass names it and lists its parameters."""
 
     backbone: type[Any]
+    one_step = False  # whether the backbone's first step is its whole fit
     standardize: bool
     forbidden: Edges | None
     required: Edges | None
@@ -96,7 +98,7 @@ class GraphLearner(StructureLearner):
         on_step: Callable[[Record], Any] | None = None,
     ) -> Self:
         """Learn a graph from the rows of X, each counted ``sample_weight`` times; y is ignored."""
-        return self._store(X, self._learn(X, sample_weight, Uniform(), 1, on_step))
+        return self._store(X, self._learn(X, sample_weight, Uniform(), 0, on_step))
 
     def _learn(
         self,
@@ -106,10 +108,13 @@ class GraphLearner(StructureLearner):
         warmup: int,
         on_step: Callable[[Record], Any] | None,
     ) -> Fitted:
+        backbone = self._backbone()
+        if self.one_step and warmup > 0:  # weights that move need another fit to move to
+            backbone = Repeated(backbone)
         return learn(
             X,
             sample_weight,
-            self._backbone(),
+            backbone,
             weighting,
             Preparation(self.standardize, self.forbidden, self.required),
             warmup=warmup,

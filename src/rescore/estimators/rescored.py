@@ -7,10 +7,12 @@ from rescore.algorithm import Record
 from rescore.checking import check_choice, check_integer
 from rescore.estimators.base import GraphLearner, StructureLearner
 from rescore.protocols import Weighting
+from rescore.weightings.balanced import Balanced
 from rescore.weightings.exact import Exact
 from rescore.weightings.uniform import Uniform
 
-WEIGHTINGS = ("exact", "uniform")
+WEIGHTINGS = ("auto", "balanced", "exact", "uniform")
+USUAL_TAU = 0.5  # of exact weights, where none is given
 
 
 class ReScore(StructureLearner):
@@ -20,17 +22,20 @@ class ReScore(StructureLearner):
     ----------
     estimator : GraphLearner
         The learner to wrap.
-    tau : float in (0, 1]
+    tau : "auto" or float in (0, 1]
         The box C(τ): weights stay between τ/n and 1/(τn).  1 is the plain learner.
-    weighting : {"exact", "uniform"}
-        How the weights are chosen: exactly, or not at all.
+    weighting : {"auto", "balanced", "exact", "uniform"}
+        How the weights are chosen.  "balanced" finds groups of rows whose noise differs, balances
+        them and sets plain noise aside; homogeneous rows keep equal weights.  "exact" gives the
+        rows that fit worst the ceiling of the box.  "auto" is balanced, or exact if ``tau`` is
+        given.  "uniform" is the plain learner.
     loss : {"nll", "raw"}
-        How rows are ranked: by Gaussian likelihood with a variance per variable, or by the
+        How "exact" ranks rows: by Gaussian likelihood with a variance per variable, or by the
         paper's plain sum of squared residuals.
     warmup : int
-        Outer steps of the learner before the weights move (the paper's K_reweight).
+        Outer steps of the learner before exact weights move (the paper's K_reweight).
     random_state : int, optional
-        Seed of the weightings that draw; "exact" does not.
+        Seed of the starting points from which "balanced" looks for groups.
 
     Examples
     --------
@@ -48,8 +53,8 @@ class ReScore(StructureLearner):
         self,
         estimator: GraphLearner,
         *,
-        tau: float = 0.5,
-        weighting: str = "exact",
+        tau: float | str = "auto",
+        weighting: str = "auto",
         loss: str = "nll",
         warmup: int = 1,
         random_state: int | None = None,
@@ -74,14 +79,18 @@ class ReScore(StructureLearner):
             raise TypeError(
                 f"estimator must be a learner such as Notears(), got {self.estimator!r}."
             )
-        warmup = check_integer("warmup", self.warmup, at_least=0)
-        if self.random_state is not None:
-            check_integer("random_state", self.random_state, at_least=0)
-        weighting = self._weighting()
+        weighting, warmup = self._weighting()
         return self._store(X, self.estimator._learn(X, sample_weight, weighting, warmup, on_step))
 
-    def _weighting(self) -> Weighting:
-        exact = Exact(self.tau, self.loss)  # checks both, also where they are not used
-        return (
-            exact if check_choice("weighting", self.weighting, WEIGHTINGS) == "exact" else Uniform()
-        )
+    def _weighting(self) -> tuple[Weighting, int]:
+        """The inner player, and after how many outer steps it starts."""
+        chosen = check_choice("weighting", self.weighting, WEIGHTINGS)
+        warmup = check_integer("warmup", self.warmup, at_least=0)
+        seed = 0 if self.random_state is None else self.random_state
+        check_integer("random_state", seed, at_least=0)
+        exact = Exact(USUAL_TAU if self.tau == "auto" else self.tau, self.loss)  # type: ignore[arg-type]
+        if chosen == "uniform":
+            return Uniform(), 0
+        if chosen == "exact" or (chosen == "auto" and self.tau != "auto"):
+            return exact, warmup
+        return (Balanced(seed=seed) if self.tau == "auto" else Balanced(exact.tau, seed=seed)), 0

@@ -1,11 +1,13 @@
 """The inner problem of ReScore, solved exactly."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from rescore.checking import check_choice, check_number
 from rescore.moments import Matrix
+from rescore.protocols import Problem
 from rescore.weightings import box
 
 LOSSES = ("nll", "raw")
@@ -23,10 +25,10 @@ class Exact:
     Examples
     --------
     >>> losses = np.array([[1.0, 0.01], [1.0, 0.01], [0.9, 0.09]])
-    >>> prior = np.full(3, 1 / 3)
-    >>> Exact(tau=0.5, loss="nll").step(losses, prior, None)[0].round(2)
+    >>> three_rows = Problem.unconstrained(np.zeros((3, 2)))
+    >>> Exact(tau=0.5, loss="nll").step(three_rows, losses, None)[0].round(2)
     array([0.17, 0.17, 0.67])
-    >>> Exact(tau=0.5, loss="raw").step(losses, prior, None)[0].round(2)
+    >>> Exact(tau=0.5, loss="raw").step(three_rows, losses, None)[0].round(2)
     array([0.42, 0.42, 0.17])
     """
 
@@ -40,10 +42,15 @@ class Exact:
     def init(self, n: int, d: int) -> None:
         """Nothing to remember: the answer depends on the current losses alone."""
 
-    def step(self, losses: Matrix, prior: Matrix, state: None) -> tuple[Matrix, None]:
+    def step(self, problem: Problem, losses: Matrix, state: None) -> tuple[Matrix, None]:
         """The maximiser of the weighted loss over C(τ)."""
+        prior = problem.prior
         per_row = losses.sum(axis=1) if self.loss == "raw" else likelihood_units(losses, prior)
         return box.heaviest(per_row, prior, self.tau), None
+
+    def explain(self, state: None) -> dict[str, Any]:
+        """The rule has no more to say than its parameters do."""
+        return {}
 
 
 def likelihood_units(losses: Matrix, prior: Matrix) -> Matrix:

@@ -1,8 +1,10 @@
 """The weighting that never moves: ReScore with it is the plain learner."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from rescore.moments import Matrix
+from rescore.protocols import Problem
 
 
 @dataclass(frozen=True)
@@ -12,7 +14,8 @@ class Uniform:
     Examples
     --------
     >>> import numpy as np
-    >>> w, _ = Uniform().step(np.ones((2, 3)), np.array([0.5, 0.5]), None)
+    >>> from rescore.protocols import Problem
+    >>> w, _ = Uniform().step(Problem.unconstrained(np.eye(2)), np.ones((2, 2)), None)
     >>> w
     array([0.5, 0.5])
     """
@@ -22,6 +25,10 @@ class Uniform:
     def init(self, n: int, d: int) -> None:
         """Nothing to remember."""
 
-    def step(self, losses: Matrix, prior: Matrix, state: None) -> tuple[Matrix, None]:
+    def step(self, problem: Problem, losses: Matrix, state: None) -> tuple[Matrix, None]:
         """The prior, whatever the losses."""
-        return prior, None
+        return problem.prior, None
+
+    def explain(self, state: None) -> dict[str, Any]:
+        """Nothing was decided."""
+        return {}

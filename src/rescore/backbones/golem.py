@@ -1,0 +1,179 @@
+"""GOLEM: a Gaussian likelihood with soft penalties on edges and cycles, on second moments."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from rescore import owlqn
+from rescore.acyclicity import trace_exponential
+from rescore.backbones import linear
+from rescore.backbones.likelihood import Closed, likelihood, likelihood_on_dag
+from rescore.checking import check_choice, check_number
+from rescore.graph import cut_to_dag
+from rescore.moments import Matrix
+from rescore.protocols import Problem, State, Status
+
+LAMBDA1 = {"equal": 2e-2, "unequal": 2e-3}  # GOLEM's own defaults
+GROWTH = 10.0  # of the penalty on cycles, from step to step
+MOST_LAMBDA2 = 1e16
+SOLVED = (2.2e-9, 1e-6)  # least relative decrease and largest slope of a solved step
+MOST_ITERATIONS = 4000  # of one step; the next starts from there
+
+
+class _Search(NamedTuple):
+    """Where the search stands."""
+
+    W: Matrix  # (d, d), det(I − W) > 0
+    equal: bool  # which likelihood the next step lowers
+    lambda2: float  # its penalty on cycles
+    h: float
+    mean: Matrix  # (d,), of the rows under the weights W was learned with
+    unit: float  # variance in which rows are measured, so that tolerances have no units
+    fallback: Matrix | None  # the DAG found with equal variances, when they may differ
+
+
+@dataclass(frozen=True)
+class GolemBackbone:
+    """``min L(W) − log|det(I−W)| + λ₁|W|₁ + λ₂ h(W)`` with the noise variances profiled out.
+
+    ``L = d/2 · log Σ_ij w_i r_ij²`` for equal noise variances, ``½ Σ_j log Σ_i w_i r_ij²`` for
+    unequal ones, which start from the solution for equal ones.  One step is one minimisation
+    from the last W; λ₂ starts at ``lambda2`` and grows tenfold per step until h is within its
+    tolerance.  The last step then solves the penalised likelihood on the edges found exactly.
+    ``lambda1=None`` is GOLEM's default, 0.02 for equal and 0.002 for unequal variances.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=500)
+    >>> problem = Problem.unconstrained(np.c_[x, 2 * x + rng.normal(size=500)])
+    >>> learner = GolemBackbone()
+    >>> state = learner.step(problem, problem.prior, learner.init(problem))
+    >>> print(learner.adjacency(state).round(1))
+    [[0. 2.]
+     [0. 0.]]
+    """
+
+    variance: str = "equal"
+    lambda1: float | None = None
+    lambda2: float = 5.0
+    threshold: float = 0.3
+    h_tol: float = 1e-8
+
+    def __post_init__(self) -> None:
+        check_choice("variance", self.variance, LAMBDA1)
+        if self.lambda1 is not None:
+            check_number("lambda1", self.lambda1, at_least=0)
+        check_number("lambda2", self.lambda2, above=0)
+        check_number("threshold", self.threshold, at_least=0)
+        check_number("h_tol", self.h_tol, above=0)
+
+    def init(self, problem: Problem) -> State:
+        """W = 0, and equal variances to begin with."""
+        mean, S, _ = problem.rows.moments(problem.prior)
+        unit = linear.noise_variance(problem)
+        return State(_Search(np.zeros_like(S), True, self.lambda2, np.inf, mean, unit, None))
+
+    def step(self, problem: Problem, w: Matrix, state: State) -> State:
+        """One minimisation on the moments of the weighted rows."""
+        search: _Search = state.params
+        mean, S, _ = problem.rows.moments(w)
+        S, penalty = S / search.unit, linear.penalties(problem, self._lambda1(search.equal))
+        with jax.enable_x64(True):
+            start = into_domain(search.W)
+            found = _minimise(S, start, penalty, problem.allowed, search.lambda2, search.equal)
+        new = search._replace(W=np.array(found.W), h=float(found.h), mean=mean)
+        closed = Closed(new.W, float(found.objective), float(found.optimality))
+        if new.h <= self.h_tol:
+            closed = self._close(problem, S, penalty, new)
+            new = new._replace(W=closed.W)
+        trace = {
+            "objective": closed.objective + len(S) / 2 * np.log(search.unit),
+            "h": new.h,
+            "rho": search.lambda2,
+            "optimality": closed.optimality,
+        }
+        return State(self._next(new), self._status(new), trace)
+
+    def losses(self, problem: Problem, state: State) -> Matrix:
+        """``(x_i − x_i W)_j²`` with W as it is before the threshold, (n, d)."""
+        return problem.rows.squared_residuals(state.params.W, state.params.mean)
+
+    def adjacency(self, state: State) -> Matrix:
+        """The coefficients W, (d, d)."""
+        return np.array(state.params.W)
+
+    def _lambda1(self, equal: bool) -> float:
+        """The penalty on edges; a search that only prepares another has GOLEM's own."""
+        last = equal == (self.variance == "equal")
+        return self.lambda1 if last and self.lambda1 is not None else _default_lambda1(equal)
+
+    def _close(self, problem: Problem, S: Matrix, penalty: Matrix, search: _Search) -> Closed:
+        """The exact solution on the DAG found, or on the fallback's edges where that is better."""
+        dag, _ = cut_to_dag(search.W, keep=problem.required)
+        starts = [dag] if search.fallback is None else [dag, search.fallback]
+        solved = [likelihood_on_dag(S, W, penalty, search.equal) for W in starts]
+        return min(solved, key=lambda s: s.objective)
+
+    def _next(self, search: _Search) -> _Search:
+        if search.h > self.h_tol:
+            return search._replace(lambda2=search.lambda2 * GROWTH)
+        if search.equal and self.variance == "unequal":
+            return search._replace(equal=False, lambda2=self.lambda2, fallback=search.W)
+        return search
+
+    def _status(self, search: _Search) -> Status:
+        if search.h <= self.h_tol:
+            last = search.equal == (self.variance == "equal")
+            return Status.CONVERGED if last else Status.RUNNING
+        return Status.PENALTY_CAP if search.lambda2 * GROWTH > MOST_LAMBDA2 else Status.RUNNING
+
+
+def _default_lambda1(equal: bool) -> float:
+    return LAMBDA1["equal" if equal else "unequal"]
+
+
+def into_domain(W: Matrix) -> Matrix:
+    """W, scaled down if need be until det(I − W) > 0, as it is for small W.
+
+    Examples
+    --------
+    >>> W = into_domain(np.array([[0.0, 2.0], [2.0, 0.0]]))
+    >>> bool(np.linalg.det(np.eye(2) - W) > 0)
+    True
+    """
+    while np.linalg.slogdet(np.eye(len(W)) - W)[0] <= 0:
+        W = 0.9 * W
+    return W
+
+
+class _Solution(NamedTuple):
+    W: Array
+    objective: Array  # likelihood + λ₁|W|₁
+    h: Array
+    optimality: Array  # KKT residual
+    value: Array  # objective + λ₂ h
+
+
+@partial(jax.jit, static_argnames="equal")
+def _minimise(
+    S: Array, W: Array, penalty: Array, allowed: Array, lambda2: float, equal: bool
+) -> _Solution:
+    """Minimise likelihood + λ₁|W|₁ + λ₂ h over the allowed edges, starting from W."""
+    d = len(S)
+
+    def smooth(x: Array) -> tuple[Array, Array]:
+        value, gradient = likelihood(S, x.reshape(d, d), equal)
+        h, h_gradient = trace_exponential(x.reshape(d, d))
+        gradient = gradient + lambda2 * h_gradient
+        return value + lambda2 * h, jnp.where(allowed, gradient, 0.0).ravel()
+
+    found = owlqn.minimise(smooth, W.ravel(), penalty.ravel(), MOST_ITERATIONS, *SOLVED)
+    W = found.x.reshape(d, d)
+    objective = likelihood(S, W, equal)[0] + jnp.sum(penalty * jnp.abs(W))
+    return _Solution(W, objective, trace_exponential(W)[0], found.optimality, found.value)

@@ -1,0 +1,109 @@
+"""Linear graphs by order: least squares finds the order, an information criterion the edges.
+
+If the noise of all variables has the same variance, the order of causes is the order in which
+least squares leaves the smallest residual: every variable that comes too early keeps the noise
+of its causes on top of its own.  Everything is read off the covariance S (d, d).
+"""
+
+import numpy as np
+
+from rescore.moments import Matrix
+from rescore.protocols import Mask
+
+NEGLIGIBLE = 1e-12  # share of a variance below which a column is a combination of others
+
+
+def least_variance_order(S: Matrix, allowed: Mask, required: Mask) -> list[int]:
+    """Variables one by one, always the one with the least variance given those before it.
+
+    Only allowed parents explain a variable, and required parents come first.
+
+    Examples
+    --------
+    >>> S = np.array([[5.0, 2.0], [2.0, 1.0]])  # x1 → x0 with coefficient 2, unit noise
+    >>> anything, nothing = ~np.eye(2, dtype=bool), np.zeros((2, 2), dtype=bool)
+    >>> least_variance_order(S, anything, nothing)
+    [1, 0]
+    """
+    d = len(S)
+    R = S.copy()  # covariance given the variables placed so far
+    hindered = np.flatnonzero((~allowed).sum(axis=0) > 1)  # may not have all others as parents
+    waiting = np.ones(d, dtype=bool)
+    order: list[int] = []
+    for _ in range(d):
+        variance = np.diag(R).copy()
+        for j in hindered[waiting[hindered]]:
+            variance[j] = _residual_variance(S, [i for i in order if allowed[i, j]], int(j))
+        ready = waiting & ~required[waiting].any(axis=0)
+        j = int(np.argmin(np.where(ready, variance, np.inf)))
+        order.append(j)
+        waiting[j] = False
+        if R[j, j] > NEGLIGIBLE * S[j, j]:
+            R -= np.outer(R[:, j], R[j] / R[j, j])
+    return order
+
+
+def regressions(
+    S: Matrix, order: list[int], allowed: Mask, required: Mask, effective_rows: float
+) -> Matrix:
+    """W (d, d): each variable regressed on those before it that explain enough of it.
+
+    A parent stays if dropping it raises the residual variance by more than the share
+    ``(log n + 2 log d) / n`` that chance alone could explain (extended BIC), n the effective rows.
+
+    Examples
+    --------
+    >>> S = np.array([[5.0, 2.0], [2.0, 1.0]])
+    >>> anything, nothing = ~np.eye(2, dtype=bool), np.zeros((2, 2), dtype=bool)
+    >>> regressions(S, [1, 0], anything, nothing, effective_rows=100)
+    array([[0., 0.],
+           [2., 0.]])
+    """
+    d = len(S)
+    least_gain = (np.log(effective_rows) + 2 * np.log(max(d, 2))) / effective_rows
+    W = np.zeros((d, d))
+    for position, j in enumerate(order):
+        candidates = [i for i in order[:position] if allowed[i, j]]
+        parents, b = _eliminate(S, candidates, j, required[:, j], least_gain)
+        W[parents, j] = b
+    return W
+
+
+def _eliminate(
+    S: Matrix, candidates: list[int], j: int, required: Mask, least_gain: float
+) -> tuple[list[int], Matrix]:
+    """Backward elimination: drop the parent that explains least until all explain enough."""
+    parents = np.array(candidates, dtype=int)
+    far = least_gain / 4  # so little that these can all go at once
+    while len(parents):
+        b, gain = _explained(S, parents, j)
+        gain[required[parents]] = np.inf
+        if gain.min() >= least_gain:
+            return list(parents), b
+        hopeless = gain < far
+        parents = parents[~hopeless] if hopeless.any() else np.delete(parents, gain.argmin())
+        far = 0.0
+    return [], np.zeros(0)
+
+
+def _explained(S: Matrix, parents: Matrix, j: int) -> tuple[Matrix, Matrix]:
+    """Coefficients, and the relative rise of the residual variance without each parent."""
+    inverse = _inverse(S[np.ix_(parents, parents)])
+    b = inverse @ S[parents, j]
+    residual = max(S[j, j] - b @ S[parents, j], NEGLIGIBLE * S[j, j])
+    return b, b**2 / (np.diag(inverse) * residual)
+
+
+def _residual_variance(S: Matrix, parents: list[int], j: int) -> float:
+    if not parents:
+        return float(S[j, j])
+    b = _inverse(S[np.ix_(parents, parents)]) @ S[parents, j]
+    return float(S[j, j] - b @ S[parents, j])
+
+
+def _inverse(A: Matrix) -> Matrix:
+    """The inverse of a covariance; a trace of noise keeps collinear columns from dividing by 0."""
+    scale = np.sqrt(np.diag(A))
+    correlation = A / np.outer(scale, scale)
+    correlation[np.diag_indices_from(A)] += 1e-10
+    return np.linalg.inv(correlation) / np.outer(scale, scale)
