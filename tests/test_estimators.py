@@ -17,8 +17,7 @@ ESTIMATORS = [
     rs.Notears(),
     rs.Dagma(),
     rs.Golem(),
-    rs.Golem(variance="unequal"),
-    rs.ReScore(rs.Notears()),
+    rs.ReScore(rs.Linear()),
     rs.ReScore(rs.Linear(), tau=0.5),
 ]
 NAMES = ["Raf", "Mek", "Erk", "Akt", "PKA"]

@@ -8,9 +8,49 @@ of its causes on top of its own.  Everything is read off the covariance S (d, d)
 import numpy as np
 
 from rescore.moments import Matrix
-from rescore.protocols import Mask
+from rescore.protocols import Mask, Problem
 
+TINY = float(np.finfo(float).tiny)
 NEGLIGIBLE = 1e-12  # share of a variance below which a column is a combination of others
+
+
+def ordered_graph(problem: Problem, w: Matrix) -> tuple[Matrix, Matrix]:
+    """The graph W (d, d) of the rows weighted by ``w``, and their mean (d,).
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).normal(size=(200, 1))
+    >>> problem = Problem.unconstrained(np.hstack([x, x + x[::-1]]))
+    >>> ordered_graph(problem, problem.prior)[0].round(1)
+    array([[0., 1.],
+           [0., 0.]])
+    """
+    mean, S, _ = problem.rows.moments(w)
+    rows = problem.effective_rows(w)
+    order = least_variance_order(S, problem.allowed, problem.required)
+    W = regressions(S, order, problem.allowed, problem.required, rows)
+    return _beyond_chance(problem, w, W, mean, _chance(rows, len(S))), mean
+
+
+def _chance(rows: float, d: int) -> float:
+    """The squared t-value that chance alone may reach: extended BIC over d candidates."""
+    return float(np.log(rows) + 2 * np.log(max(d, 2)))
+
+
+def _beyond_chance(problem: Problem, w: Matrix, W: Matrix, mean: Matrix, chance: float) -> Matrix:
+    """W without edges whose t-value, with noise that may differ between rows, chance explains."""
+    W = W.copy()
+    for j in np.flatnonzero(W.any(axis=0)):
+        parents = np.flatnonzero(W[:, j])
+        while len(parents):
+            b, variance = problem.rows.coefficients(parents, int(j), w, mean)
+            t = np.where(problem.required[parents, j], np.inf, b**2 / np.maximum(variance, TINY))
+            if t.min() >= chance:
+                break
+            parents, b = np.delete(parents, t.argmin()), np.zeros(0)
+        W[:, j] = 0.0
+        W[parents, j] = b
+    return W
 
 
 def least_variance_order(S: Matrix, allowed: Mask, required: Mask) -> list[int]:
@@ -60,7 +100,7 @@ def regressions(
            [2., 0.]])
     """
     d = len(S)
-    least_gain = (np.log(effective_rows) + 2 * np.log(max(d, 2))) / effective_rows
+    least_gain = _chance(effective_rows, d) / effective_rows
     W = np.zeros((d, d))
     for position, j in enumerate(order):
         candidates = [i for i in order[:position] if allowed[i, j]]
@@ -90,7 +130,7 @@ def _explained(S: Matrix, parents: Matrix, j: int) -> tuple[Matrix, Matrix]:
     """Coefficients, and the relative rise of the residual variance without each parent."""
     inverse = _inverse(S[np.ix_(parents, parents)])
     b = inverse @ S[parents, j]
-    residual = max(S[j, j] - b @ S[parents, j], NEGLIGIBLE * S[j, j])
+    residual = max(S[j, j] - b @ S[parents, j], NEGLIGIBLE * S[j, j], TINY)
     return b, b**2 / (np.diag(inverse) * residual)
 
 
@@ -104,6 +144,7 @@ def _residual_variance(S: Matrix, parents: list[int], j: int) -> float:
 def _inverse(A: Matrix) -> Matrix:
     """The inverse of a covariance; a trace of noise keeps collinear columns from dividing by 0."""
     scale = np.sqrt(np.diag(A))
+    scale[scale == 0] = 1.0  # so small that its square is zero
     correlation = A / np.outer(scale, scale)
     correlation[np.diag_indices_from(A)] += 1e-10
     return np.linalg.inv(correlation) / np.outer(scale, scale)

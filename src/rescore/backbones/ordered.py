@@ -7,7 +7,7 @@ import numpy as np
 
 from rescore.checking import check_number
 from rescore.moments import Matrix
-from rescore.ordered import least_variance_order, regressions
+from rescore.ordered import ordered_graph
 from rescore.protocols import Problem, State, Status
 
 
@@ -44,11 +44,9 @@ class OrderedBackbone:
 
     def step(self, problem: Problem, w: Matrix, state: State) -> State:
         """Search on the moments of the weighted rows; it does not depend on the last graph."""
-        mean, S, _ = problem.rows.moments(w)
-        order = least_variance_order(S, problem.allowed, problem.required)
-        W = regressions(S, order, problem.allowed, problem.required, problem.effective_rows(w))
-        R = np.eye(len(S)) - W
-        trace = {"objective": float(np.sum(R * (S @ R)) / 2), "h": 0.0}
+        W, mean = ordered_graph(problem, w)
+        loss = problem.rows.squared_residuals(W, mean)
+        trace = {"objective": float(w @ loss.sum(axis=1) / 2), "h": 0.0}
         return State(_Found(W, mean), Status.CONVERGED, trace)
 
     def losses(self, problem: Problem, state: State) -> Matrix:

@@ -13,7 +13,7 @@ import numpy as np
 
 from rescore.checking import check_integer, check_number
 from rescore.moments import Matrix
-from rescore.ordered import least_variance_order, regressions
+from rescore.ordered import ordered_graph
 from rescore.protocols import Mask, Problem
 from rescore.weightings.latent import Groups, expectation_maximisation, find_groups
 
@@ -139,9 +139,7 @@ class Balanced:
 
 def ordered_fit(problem: Problem, w: Matrix) -> Fit:
     """Ordered least squares on the rows weighted by ``w``: milliseconds, so it can be repeated."""
-    mean, S, _ = problem.rows.moments(w)
-    order = least_variance_order(S, problem.allowed, problem.required)
-    W = regressions(S, order, problem.allowed, problem.required, problem.effective_rows(w))
+    W, mean = ordered_graph(problem, w)
     return Fit(W != 0, problem.rows.squared_residuals(W, mean))
 
 

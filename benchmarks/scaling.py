@@ -1,0 +1,52 @@
+"""How the cost of a fit grows with rows and variables.
+
+    python benchmarks/scaling.py
+
+CPU seconds and peak memory of `rs.Linear().fit`, one thread; each size in a process of its own, so
+that peaks do not mix.  Records in results/scaling.csv; a rerun does only what is missing.
+"""
+
+import resource
+import subprocess
+import sys
+import warnings
+
+import bench  # first: it pins the threads
+import pandas as pd
+
+import rescore as rs
+
+SIZES = [(n, 20) for n in (2_000, 20_000, 200_000, 2_000_000)]
+SIZES += [(2_000, d) for d in (10, 50, 100, 200, 500, 1_000)]
+LEARNER = "Linear"
+
+
+def measure(n, d):
+    """Print SHD, CPU seconds, seconds of one pass for the moments, and peak memory over X."""
+    data = rs.simulate(nodes=d, degree=2, samples=n, random_state=0)
+    X, truth = data.table.values, data.truth
+    del data
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    model, seconds = bench.cpu_seconds(lambda: getattr(rs, LEARNER)().fit(X))
+    extra = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    shd = rs.evaluate(truth.to_numpy(), model.adjacency_matrix_.to_numpy()).shd
+    print(shd, round(seconds, 4), round(1 + extra / X.nbytes, 2))
+
+
+def run():
+    records = bench.Records("scaling", ("learner", "n", "d"), ("shd", "cpu_seconds", "copies_of_X"))
+    for n, d in SIZES:
+        if records.missing(LEARNER, n, d):
+            command = [sys.executable, __file__, str(n), str(d)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            records.add(LEARNER, n, d, *done.stdout.split())
+            print(n, d, done.stdout.strip(), flush=True)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    if len(sys.argv) == 3:
+        measure(int(sys.argv[1]), int(sys.argv[2]))
+    else:
+        run()
+        print(pd.read_csv(bench.RESULTS / "scaling.csv").to_string(index=False))
