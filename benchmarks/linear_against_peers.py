@@ -14,6 +14,7 @@ import warnings
 
 import bench  # first: it pins the threads
 import numpy as np
+import pandas as pd
 
 import rescore as rs
 
@@ -53,7 +54,7 @@ def run(learners):
     records = bench.Records("linear_against_peers", *COLUMNS)
     for name, setting, seed in itertools.product(learners, SETTINGS, SEEDS):
         graph, nodes, degree = setting
-        if "GOLEM" in name and setting not in GOLEM_SETTINGS:
+        if "golem" in name.lower() and setting not in GOLEM_SETTINGS:
             continue
         if records.missing(*setting, seed, name):
             data = rs.simulate(graph, degree=degree, nodes=nodes, samples=2000, random_state=seed)
@@ -63,7 +64,14 @@ def run(learners):
             print(*setting, seed, name, "SHD", shd, f"{seconds:.3f} s", flush=True)
 
 
+def report():
+    table = pd.read_csv(bench.RESULTS / "linear_against_peers.csv")
+    cell = table.pivot_table(["shd", "cpu_seconds"], ["graph", "nodes", "degree"], "learner")
+    print(cell.round(3).to_string())
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     logging.disable(logging.INFO)
-    run(sys.argv[1:] or ["DAGMA 1.1.1"])
+    run(sys.argv[1:] or ["Linear", "Golem", *PEERS])
+    report()

@@ -66,19 +66,19 @@ class Rows:
         return out
 
     def coefficients(
-        self, parents: Matrix, j: int, w: Matrix, mean: Matrix
+        self, parents: NDArray[np.intp], j: int, w: Matrix, counts: Matrix
     ) -> tuple[Matrix, Matrix]:
         """Weighted regression of variable j on ``parents``: coefficients and their variances.
 
-        ``C (Σ w_i² e_i² z_i z_iᵀ) C`` with ``C = (Σ w_i z_i z_iᵀ)⁻¹``: right also where the noise
-        differs between rows, as it does wherever weights are worth moving.
+        ``C (Σ w_i²/c_i e_i² z_i z_iᵀ) C`` with ``C = (Σ w_i z_i z_iᵀ)⁻¹``, row i standing for c_i
+        rows: right also where the noise differs between rows, as wherever weights should move.
         """
-        Z = self.values[:, parents] - mean[parents]
-        y = self.values[:, j] - mean[j]
+        Z, y = self.values[:, parents], self.values[:, j]
+        Z, y = Z - w @ Z, y - w @ y
         C = np.linalg.pinv((Z * w[:, None]).T @ Z, hermitian=True)
         b = C @ (Z * w[:, None]).T @ y
-        ZC = Z @ C
-        return b, np.square((w * (y - Z @ b))[:, None] * ZC).sum(axis=0)
+        spread = np.square(w * (y - Z @ b)) / counts
+        return b, spread @ np.square(Z @ C)
 
     def regression_losses(self, edges: NDArray[np.bool_], cell_weights: Matrix) -> Matrix:
         """Squared residuals (n, d) of each variable regressed on its parents in ``edges`` (d, d).

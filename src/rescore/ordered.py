@@ -11,6 +11,7 @@ from rescore.moments import Matrix
 from rescore.protocols import Mask, Problem
 
 TINY = float(np.finfo(float).tiny)
+TIE = 1e-9  # relative difference below which two variances count as equal
 NEGLIGIBLE = 1e-12  # share of a variance below which a column is a combination of others
 
 
@@ -29,7 +30,7 @@ def ordered_graph(problem: Problem, w: Matrix) -> tuple[Matrix, Matrix]:
     rows = problem.effective_rows(w)
     order = least_variance_order(S, problem.allowed, problem.required)
     W = regressions(S, order, problem.allowed, problem.required, rows)
-    return _beyond_chance(problem, w, W, mean, _chance(rows, len(S))), mean
+    return _beyond_chance(problem, w, W, _chance(rows, len(S))), mean
 
 
 def _chance(rows: float, d: int) -> float:
@@ -37,14 +38,17 @@ def _chance(rows: float, d: int) -> float:
     return float(np.log(rows) + 2 * np.log(max(d, 2)))
 
 
-def _beyond_chance(problem: Problem, w: Matrix, W: Matrix, mean: Matrix, chance: float) -> Matrix:
+def _beyond_chance(problem: Problem, w: Matrix, W: Matrix, chance: float) -> Matrix:
     """W without edges whose t-value, with noise that may differ between rows, chance explains."""
+    counts = problem.prior * problem.effective_rows(problem.prior)
     W = W.copy()
     for j in np.flatnonzero(W.any(axis=0)):
         parents = np.flatnonzero(W[:, j])
         while len(parents):
-            b, variance = problem.rows.coefficients(parents, int(j), w, mean)
-            t = np.where(problem.required[parents, j], np.inf, b**2 / np.maximum(variance, TINY))
+            b, variance = problem.rows.coefficients(parents, int(j), w, counts)
+            with np.errstate(over="ignore"):  # no variance left: as far beyond chance as can be
+                t = b**2 / np.maximum(variance, TINY)
+            t[problem.required[parents, j]] = np.inf
             if t.min() >= chance:
                 break
             parents, b = np.delete(parents, t.argmin()), np.zeros(0)
@@ -75,12 +79,23 @@ def least_variance_order(S: Matrix, allowed: Mask, required: Mask) -> list[int]:
         for j in hindered[waiting[hindered]]:
             variance[j] = _residual_variance(S, [i for i in order if allowed[i, j]], int(j))
         ready = waiting & ~required[waiting].any(axis=0)
-        j = int(np.argmin(np.where(ready, variance, np.inf)))
+        j = _first(np.where(ready, variance, np.inf), R)
         order.append(j)
         waiting[j] = False
         if R[j, j] > NEGLIGIBLE * S[j, j]:
             R -= np.outer(R[:, j], R[j] / R[j, j])
     return order
+
+
+def _first(variance: Matrix, R: Matrix) -> int:
+    """The variable of least variance; among equals, the one that explains most of the others."""
+    least = variance.min()
+    equals = np.flatnonzero(variance <= least + TIE * abs(least))
+    if len(equals) == 1:
+        return int(equals[0])
+    explained = np.square(R[:, equals]).sum(axis=0) / np.maximum(variance[equals], TINY)
+    # Rounded, so that the order of equals in this too is that of the columns, not of rounding.
+    return int(equals[np.argmax(np.round(explained / max(explained.max(), TINY), 9))])
 
 
 def regressions(

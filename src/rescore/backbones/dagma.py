@@ -11,8 +11,7 @@ from jax import Array
 from rescore import owlqn
 from rescore.acyclicity import log_det
 from rescore.backbones import linear
-from rescore.checking import check_number
-from rescore.graph import cut_to_dag
+from rescore.checking import check_flag, check_number
 from rescore.moments import Matrix
 from rescore.protocols import Problem, State, Status
 
@@ -58,12 +57,14 @@ class DagmaBackbone:
     lambda1: float = 0.02
     threshold: float = 0.3
     shrink: float = 0.6
+    polish: bool = True
     h_tol: float = 1e-8
 
     def __post_init__(self) -> None:
         check_number("lambda1", self.lambda1, at_least=0)
         check_number("threshold", self.threshold, at_least=0)
         check_number("shrink", self.shrink, above=0, below=1)
+        check_flag("polish", self.polish)
         check_number("h_tol", self.h_tol, above=0)
 
     def init(self, problem: Problem) -> State:
@@ -82,8 +83,8 @@ class DagmaBackbone:
         W, h = np.array(found.W), float(found.h)
         objective, optimality = float(found.objective), float(found.optimality)
         if h <= self.h_tol:
-            dag, _ = cut_to_dag(W, keep=problem.required)
-            W, objective, optimality = linear.lasso(S, dag, penalty)
+            closed = linear.closing_lasso(problem, S, W, penalty, self.polish)
+            W, objective, optimality = closed
         trace = {
             "objective": objective * path.unit,
             "h": h,

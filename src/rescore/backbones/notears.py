@@ -11,8 +11,7 @@ from jax import Array
 
 from rescore import acyclicity, owlqn
 from rescore.backbones import linear
-from rescore.checking import check_choice, check_number
-from rescore.graph import cut_to_dag
+from rescore.checking import check_choice, check_flag, check_number
 from rescore.moments import Matrix
 from rescore.protocols import Mask, Problem, State, Status
 
@@ -62,6 +61,7 @@ class NotearsBackbone:
     lambda1: float = 0.1
     threshold: float = 0.3
     constraint: str = "exponential"
+    polish: bool = True
     h_tol: float = 1e-8
     rho_max: float = 1e16
 
@@ -69,6 +69,7 @@ class NotearsBackbone:
         check_number("lambda1", self.lambda1, at_least=0)
         check_number("threshold", self.threshold, at_least=0)
         check_choice("constraint", self.constraint, CONSTRAINTS)
+        check_flag("polish", self.polish)
         check_number("h_tol", self.h_tol, above=0)
         check_number("rho_max", self.rho_max, above=1)
 
@@ -88,8 +89,8 @@ class NotearsBackbone:
         W, h = np.array(found.W), float(found.h)
         objective, optimality = float(found.objective), float(found.optimality)
         if h <= self.h_tol:
-            dag, _ = cut_to_dag(W, keep=problem.required)
-            W, objective, optimality = linear.lasso(S, dag, penalty)
+            closed = linear.closing_lasso(problem, S, W, penalty, self.polish)
+            W, objective, optimality = closed
         trace = {"objective": objective * dual.unit, "h": h, "rho": rho, "optimality": optimality}
         new = _Dual(W, dual.alpha + rho * h, rho, h, mean, dual.unit)
         return State(new, self._status(new), trace)

@@ -24,7 +24,7 @@ def default_of(estimator: str, parameter: str) -> str:
     Examples
     --------
     >>> default_of("ReScore", "weighting")
-    'exact'
+    'auto'
     """
     (kind,) = (c for c in _classes() if c.name == estimator)
     (init,) = (f for f in kind.body if isinstance(f, ast.FunctionDef) and f.name == "__init__")

@@ -21,6 +21,9 @@ class Dagma(GraphLearner):
         Edges, by column name, that must not or must be in the graph.
     shrink : float in (0, 1)
         μ is multiplied by this from stage to stage.  Nearer to one is a finer and slower path.
+    polish : bool
+        At the end, also minimise the objective exactly on the order found and on the order of
+        least residual variance, and keep the least.
     h_tol, max_steps : float, int
         Where the path stops: tolerance on the barrier, stages.
 
@@ -47,6 +50,7 @@ class Dagma(GraphLearner):
         forbidden: Edges | None = None,
         required: Edges | None = None,
         shrink: float = 0.6,
+        polish: bool = True,
         h_tol: float = 1e-8,
         max_steps: int = 100,
     ) -> None:
@@ -56,5 +60,6 @@ class Dagma(GraphLearner):
         self.forbidden = forbidden
         self.required = required
         self.shrink = shrink
+        self.polish = polish
         self.h_tol = h_tol
         self.max_steps = max_steps

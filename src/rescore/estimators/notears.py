@@ -21,6 +21,9 @@ class Notears(GraphLearner):
         Edges, by column name, that must not or must be in the graph.
     constraint : {"exponential", "polynomial"}
         The acyclicity measure h.
+    polish : bool
+        At the end, also minimise the objective exactly on the order found and on the order of
+        least residual variance, and keep the least.
     h_tol, rho_max, max_steps : float, float, int
         Where the augmented Lagrangian stops: tolerance on h, cap of its penalty, outer steps.
 
@@ -47,6 +50,7 @@ class Notears(GraphLearner):
         forbidden: Edges | None = None,
         required: Edges | None = None,
         constraint: str = "exponential",
+        polish: bool = True,
         h_tol: float = 1e-8,
         rho_max: float = 1e16,
         max_steps: int = 100,
@@ -57,6 +61,7 @@ class Notears(GraphLearner):
         self.forbidden = forbidden
         self.required = required
         self.constraint = constraint
+        self.polish = polish
         self.h_tol = h_tol
         self.rho_max = rho_max
         self.max_steps = max_steps
