@@ -98,6 +98,16 @@ def test_the_heaviest_rows_are_listed_by_their_labels(frame):
     assert top[0]["weight"] == pytest.approx(model.sample_weight_.max())
 
 
+def test_auto_balances_in_own_units_and_is_exact_otherwise(frame):
+    def decided(**options):
+        learner = rs.Linear(standardize=options.pop("standardize", False))
+        return rs.ReScore(learner, **options).fit(frame).diagnostics_["weighting"]
+
+    assert decided()["groups"] == 1
+    assert decided(weighting="balanced", standardize=True)["groups"] >= 1
+    assert decided(tau=0.5) == decided(standardize=True) == decided(weighting="exact") == {}
+
+
 def test_row_losses_are_free_of_units_and_average_to_the_number_of_variables(frame):
     model = rs.Notears().fit(frame)
     assert model.row_losses_.mean() == pytest.approx(frame.shape[1])

@@ -27,8 +27,9 @@ class ReScore(StructureLearner):
     weighting : {"auto", "balanced", "exact", "uniform"}
         How the weights are chosen.  "balanced" finds groups of rows whose noise differs, balances
         them and sets plain noise aside; homogeneous rows keep equal weights.  "exact" gives the
-        rows that fit worst the ceiling of the box.  "auto" is balanced, or exact if ``tau`` is
-        given.  "uniform" is the plain learner.
+        rows that fit worst the ceiling of the box.  "auto" is balanced, but exact if ``tau`` is
+        given or the learner standardises: balancing compares the noise of variables in their own
+        units.  "uniform" is the plain learner.
     loss : {"nll", "raw"}
         How "exact" ranks rows: by Gaussian likelihood with a variance per variable, or by the
         paper's plain sum of squared residuals.
@@ -91,6 +92,7 @@ class ReScore(StructureLearner):
         exact = Exact(USUAL_TAU if self.tau == "auto" else self.tau, self.loss)  # type: ignore[arg-type]
         if chosen == "uniform":
             return Uniform(), 0
-        if chosen == "exact" or (chosen == "auto" and self.tau != "auto"):
+        own_units = self.tau == "auto" and not self.estimator.standardize
+        if chosen == "exact" or (chosen == "auto" and not own_units):
             return exact, warmup
         return (Balanced(seed=seed) if self.tau == "auto" else Balanced(exact.tau, seed=seed)), 0
