@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from rescore import moments
-from rescore.moments import Rows, effective_rows
+from rescore.moments import Rows
+from rescore.protocols import Problem
 
 
 def row_by_row(X, w):
@@ -35,7 +36,7 @@ def test_moments_and_losses_equal_a_row_by_row_evaluation(seed):
 def test_the_trace_form_equals_the_weighted_loss():
     rng = np.random.default_rng(0)
     X, w, W = rng.normal(size=(60, 3)), rng.dirichlet(np.ones(60)), rng.normal(size=(3, 3))
-    mean, S, _ = Rows(X).moments(w)
+    mean, S = Rows(X).moments(w)
     R = np.eye(3) - W
     by_rows = w @ Rows(X).squared_residuals(W, mean).sum(axis=1)
     assert np.trace(R.T @ S @ R) == pytest.approx(by_rows, abs=1e-10)
@@ -48,9 +49,12 @@ def test_a_large_offset_does_not_cost_precision():
     np.testing.assert_allclose(shifted.covariance, plain.covariance, atol=1e-8)
 
 
-def test_effective_rows_lie_between_one_and_n():
-    assert effective_rows(np.full(20, 0.05)) == pytest.approx(20)
-    assert effective_rows(np.eye(20)[0]) == 1
+def test_effective_rows_lie_between_one_and_n_and_count_repetitions():
+    problem = Problem.unconstrained(np.eye(20))
+    assert problem.effective_rows(problem.prior) == pytest.approx(20)
+    assert problem.effective_rows(np.eye(20)[0]) == pytest.approx(1)
+    tripled = Problem(problem.rows, problem.prior, problem.allowed, problem.required, count=60)
+    assert tripled.effective_rows(problem.prior) == pytest.approx(60)
 
 
 def test_robust_variances_equal_the_spread_of_repeated_samples():

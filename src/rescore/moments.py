@@ -18,11 +18,10 @@ CHUNK = 2**15  # rows at a time: temporaries stay in cache, and memory at one co
 
 
 class Moments(NamedTuple):
-    """Weighted mean (d,), weighted and weighted-centred covariance (d, d), effective rows 1/Σw²."""
+    """Weighted mean (d,), and weighted, weighted-centred covariance (d, d)."""
 
     mean: Matrix
     covariance: Matrix
-    effective_rows: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +54,7 @@ class Rows:
             # √w on both sides keeps the product exactly symmetric.
             centred = (self.values[part] - mean) * np.sqrt(w[part])[:, None]
             S += centred.T @ centred
-        return Moments(mean, S, effective_rows(w))
+        return Moments(mean, S)
 
     def squared_residuals(self, W: Matrix, mean: Matrix) -> Matrix:
         """``r_ij² = ((x_i − μ)(I − W))_j²``, (n, d): the least-squares loss of each cell."""
@@ -97,14 +96,3 @@ class Rows:
     def _chunks(self) -> Iterator[slice]:
         n = self.shape[0]
         return (slice(start, min(start + CHUNK, n)) for start in range(0, n, CHUNK))
-
-
-def effective_rows(w: Matrix) -> float:
-    """``1 / Σ w_i²``: how many equally weighted rows would be as informative.
-
-    Examples
-    --------
-    >>> effective_rows(np.array([0.5, 0.5, 0.0]))
-    2.0
-    """
-    return float(1 / np.dot(w, w))

@@ -26,7 +26,7 @@ def ordered_graph(problem: Problem, w: Matrix) -> tuple[Matrix, Matrix]:
     array([[0., 1.],
            [0., 0.]])
     """
-    mean, S, _ = problem.rows.moments(w)
+    mean, S = problem.rows.moments(w)
     rows = problem.effective_rows(w)
     order = least_variance_order(S, problem.allowed, problem.required)
     W = regressions(S, order, problem.allowed, problem.required, rows)

@@ -69,14 +69,14 @@ class DagmaBackbone:
 
     def init(self, problem: Problem) -> State:
         """W = 0, μ = 1 in units of the noise variance."""
-        mean, S, _ = problem.rows.moments(problem.prior)
+        mean, S = problem.rows.moments(problem.prior)
         unit = linear.noise_variance(problem)
         return State(_Path(np.zeros_like(S), mu=1.0, h=np.inf, mean=mean, unit=unit))
 
     def step(self, problem: Problem, w: Matrix, state: State) -> State:
         """One stage of the path on the moments of the weighted rows."""
         path: _Path = state.params
-        mean, S, _ = problem.rows.moments(w)
+        mean, S = problem.rows.moments(w)
         S, penalty = S / path.unit, linear.penalties(problem, self.lambda1) / path.unit
         with jax.enable_x64(True):
             found = _minimise(S, path.W, penalty, problem.allowed, path.mu)

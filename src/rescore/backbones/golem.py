@@ -75,14 +75,14 @@ class GolemBackbone:
 
     def init(self, problem: Problem) -> State:
         """W = 0, and equal variances to begin with."""
-        mean, S, _ = problem.rows.moments(problem.prior)
+        mean, S = problem.rows.moments(problem.prior)
         unit = linear.noise_variance(problem)
         return State(_Search(np.zeros_like(S), True, self.lambda2, np.inf, mean, unit, None))
 
     def step(self, problem: Problem, w: Matrix, state: State) -> State:
         """One minimisation on the moments of the weighted rows."""
         search: _Search = state.params
-        mean, S, _ = problem.rows.moments(w)
+        mean, S = problem.rows.moments(w)
         S, penalty = S / search.unit, linear.penalties(problem, self._lambda1(search.equal))
         with jax.enable_x64(True):
             start = into_domain(search.W)

@@ -75,14 +75,14 @@ class NotearsBackbone:
 
     def init(self, problem: Problem) -> State:
         """W = 0, no multiplier, penalty one."""
-        mean, S, _ = problem.rows.moments(problem.prior)
+        mean, S = problem.rows.moments(problem.prior)
         unit = linear.typical_variance(problem)
         return State(_Dual(np.zeros_like(S), alpha=0.0, rho=1.0, h=np.inf, mean=mean, unit=unit))
 
     def step(self, problem: Problem, w: Matrix, state: State) -> State:
         """One dual ascent on the moments of the weighted rows."""
         dual: _Dual = state.params
-        mean, S, _ = problem.rows.moments(w)
+        mean, S = problem.rows.moments(w)
         S, penalty = S / dual.unit, linear.penalties(problem, self.lambda1) / dual.unit
         with jax.enable_x64(True):
             rho, found = self._ascend(S, penalty, problem.allowed, dual)

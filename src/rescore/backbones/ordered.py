@@ -39,7 +39,7 @@ class OrderedBackbone:
 
     def init(self, problem: Problem) -> State:
         """No edges."""
-        mean, S, _ = problem.rows.moments(problem.prior)
+        mean, S = problem.rows.moments(problem.prior)
         return State(_Found(np.zeros_like(S), mean))
 
     def step(self, problem: Problem, w: Matrix, state: State) -> State:
