@@ -123,9 +123,12 @@ def test_the_verdict_follows_the_scores(before, after, words):
 def test_groups_of_a_simulation_go_straight_into_a_fit(cli, tmp_path):
     words = ("--nodes", 5, "--degree", 1, "--samples", 200, "--groups", "0.8,0.2")
     assert cli("simulate", *words, "--noise-scale", 0.1, "-o", tmp_path).exit_code == 0
-    shown = cli("fit", tmp_path / "data.csv", "--groups", tmp_path / "groups.csv")
+    where = ("--groups", tmp_path / "groups.csv", "-o", tmp_path / "run")
+    shown = cli("fit", tmp_path / "data.csv", "--learner", "linear", *where)
     assert shown.exit_code == 0, shown.output
     assert "g1" in shown.stdout
+    assert "groups whose noise differs" in shown.stdout
+    assert "groups whose noise differs" in (tmp_path / "run" / "report.html").read_text()
     (tmp_path / "short.csv").write_text("group\na\nb\n")
     wrong = cli("fit", tmp_path / "data.csv", "--groups", tmp_path / "short.csv")
     assert wrong.exit_code == 2

@@ -22,6 +22,7 @@ def test_homogeneous_rows_keep_equal_weights_and_it_says_so(seed, degree):
     problem, w, said = weights(data)
     assert (w == problem.prior).all()
     assert said["groups"] == 1
+    assert said["summary"].startswith("The rows look alike")
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -43,6 +44,7 @@ def test_rows_of_another_model_are_set_aside_and_counted(seed):
     assert w[(data.groups == "corrupted").to_numpy()].sum() < 0.01
     assert 25 <= said["noise_rows"] <= 100
     assert any(said["noise"])
+    assert "taken as noise" in said["summary"]
 
 
 def test_a_later_call_repeats_the_first():

@@ -26,6 +26,7 @@ def run_as_data(run: Run, folder: Any, files: Sequence[str]) -> dict[str, Any]:
         "n": n,
         "d": d,
         "effective_rows": diagnostics["effective_rows"],
+        "weighting": diagnostics["weighting"],
         "edges": [{"from": cause, "to": effect, "weight": w} for cause, effect, w in edges],
         "warnings": list(run.warnings),
         "folder": None if folder is None else str(folder),
@@ -46,6 +47,8 @@ def print_run(run: Run, folder: Any, files: Sequence[str]) -> None:
     out.print(one_line(diagnostics["status"]), soft_wrap=True)
     effective = f"{diagnostics['effective_rows']:,.0f} effective of {n:,} rows"
     out.print(f"{len(edges)} edge{'s' * (len(edges) != 1)}, {effective}")
+    if "summary" in diagnostics["weighting"]:
+        out.print(one_line(diagnostics["weighting"]["summary"]), soft_wrap=True)
     _print_edges(edges)
     _print_heaviest(diagnostics["heaviest_rows"], n)
     if run.groups is not None:

@@ -82,6 +82,7 @@ class Balanced:
             return {}
         G = state.groups
         return {
+            "summary": _summary(state),
             "groups": G.count,
             "share_before": G.share.tolist(),
             "share_after": [float(state.w @ G.membership[:, k]) for k in range(G.count)],
@@ -178,6 +179,19 @@ def balance(variance: Matrix, share: Matrix, tau: float) -> Matrix:
     ]
     q = np.clip(min(found, key=lambda run: run.fun).x, low, high)
     return q / q.sum()
+
+
+def _summary(state: Finding) -> str:
+    """The decision as a sentence."""
+    G = state.groups
+    if G.count == 1:
+        return "The rows look alike: all keep the weight they had."
+    shares = ", ".join(
+        f"{before:.0%} of the rows with {state.w @ G.membership[:, k]:.0%} of the weight"
+        + " (taken as noise)" * bool(state.noise[k])
+        for k, before in enumerate(G.share)
+    )
+    return f"The rows fall into {G.count} groups whose noise differs: {shares}."
 
 
 def _counts(problem: Problem) -> Matrix:
