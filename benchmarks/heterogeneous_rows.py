@@ -3,8 +3,9 @@
     python benchmarks/heterogeneous_rows.py [Linear Notears ...]
 
 Linear ER2 with 20 nodes unless said, seeds 1000 to 1009, not looked at in developing the weights.
-The labels are seen by "labelled" alone: weights inversely proportional to the group's size, corrupted
-rows left out.  Records in results/heterogeneous_rows.csv; a rerun does only what is missing.
+The labels are seen by "labelled" alone: weights inversely proportional to the group's size,
+corrupted rows left out.  Records in results/heterogeneous_rows.csv; a rerun does only what is
+missing.
 """
 
 import itertools
