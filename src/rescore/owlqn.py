@@ -11,6 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.scipy.linalg import solve_triangular
 
 ValueAndGradient = Callable[[Array], tuple[Array, Array]]
 
@@ -29,12 +30,15 @@ class Minimum(NamedTuple):
 
 
 class _Memory(NamedTuple):
-    """The latest steps and gradient changes, from which L-BFGS builds its quadratic model."""
+    """The latest steps and gradient changes, oldest first, and their products.
+
+    Slots not yet filled are zero and drop out.
+    """
 
     steps: Array  # (MEMORY, size)
     changes: Array  # (MEMORY, size)
-    inverse_curvature: Array  # (MEMORY,) 1 / step·change
-    stored: Array  # pairs stored so far; the next goes to slot stored % MEMORY
+    step_change: Array  # (MEMORY, MEMORY) steps @ changes.T
+    change_change: Array  # (MEMORY, MEMORY) changes @ changes.T
 
 
 class _Search(NamedTuple):
@@ -74,8 +78,8 @@ def minimise(
 
     value, gradient = f(x)
     value = value + penalty @ jnp.abs(x)
-    empty = jnp.zeros((MEMORY, x.size), x.dtype)
-    memory = _Memory(empty, empty, jnp.zeros(MEMORY, x.dtype), jnp.array(0))
+    pairs, products = jnp.zeros((MEMORY, x.size), x.dtype), jnp.zeros((MEMORY, MEMORY), x.dtype)
+    memory = _Memory(pairs, pairs, products, products)
     # Nothing is known of the curvature yet, so the first step has length one at most.
     length = 1.0 / jnp.maximum(jnp.sum(jnp.abs(steepest(x, gradient, penalty))), 1.0)
     start = _Search(x, value, gradient, memory, length, jnp.array(0), jnp.array(False))
@@ -131,32 +135,33 @@ def _shrinkage(rise: Array, expected: Array) -> Array:
 
 
 def _remember(memory: _Memory, step: Array, change: Array, good: Array) -> _Memory:
-    """Overwrite the oldest pair with the newest one, if that shows positive curvature."""
+    """Push the newest pair out at one end and in at the other, if it shows positive curvature."""
     curvature = step @ change
     good &= curvature > 1e-10 * jnp.linalg.norm(step) * jnp.linalg.norm(change)
-    slot = memory.stored % MEMORY
+    steps = jnp.concatenate([memory.steps[1:], step[None]])
+    changes = jnp.concatenate([memory.changes[1:], change[None]])
+    step_change = _push(memory.step_change, steps @ change, changes @ step)
+    change_change = _push(memory.change_change, changes @ change, changes @ change)
+    new = _Memory(steps, changes, step_change, change_change)
+    return _Memory(*(jnp.where(good, a, b) for a, b in zip(new, memory, strict=True)))
 
-    def put(table: Array, newest: Array) -> Array:  # in place: the table itself is never copied
-        return table.at[slot].set(jnp.where(good, newest, table[slot]))
 
-    return _Memory(
-        put(memory.steps, step),
-        put(memory.changes, change),
-        put(memory.inverse_curvature, 1 / curvature),
-        memory.stored + good,
-    )
+def _push(products: Array, column: Array, row: Array) -> Array:
+    """Move all products up and left by one, and put in those of the newest pair."""
+    moved = jnp.zeros_like(products).at[:-1, :-1].set(products[1:, 1:])
+    return moved.at[:, -1].set(column).at[-1].set(row)
 
 
 def _inverse_hessian_times(v: Array, memory: _Memory) -> Array:
-    """The L-BFGS two-loop recursion; empty memory slots are zero and drop out."""
-    slots = [(memory.stored - k) % MEMORY for k in range(1, MEMORY + 1)]  # newest first
-    q, along = v, []
-    for k in slots:
-        along.append(memory.inverse_curvature[k] * (memory.steps[k] @ q))
-        q = q - along[-1] * memory.changes[k]
-    newest = memory.changes[slots[0]]
-    scale = 1 / (memory.inverse_curvature[slots[0]] * (newest @ newest))
-    q = q * jnp.where(memory.stored > 0, scale, 1.0)
-    for k, a in zip(reversed(slots), reversed(along), strict=True):
-        q = q + (a - memory.inverse_curvature[k] * (memory.changes[k] @ q)) * memory.steps[k]
-    return q
+    """The L-BFGS direction in compact form (Byrd, Nocedal and Schnabel 1994, theorem 2.2).
+
+    Four products of the whole memory with a vector, where the two-loop recursion makes forty
+    small steps one after the other.
+    """
+    curvature = jnp.diag(memory.step_change)
+    R = jnp.triu(memory.step_change) + jnp.diag(jnp.where(curvature > 0, 0.0, 1.0))
+    scale = jnp.where(curvature[-1] > 0, curvature[-1] / memory.change_change[-1, -1], 1.0)
+    along = solve_triangular(R, memory.steps @ v)
+    against = curvature * along + scale * (memory.change_change @ along - memory.changes @ v)
+    back = solve_triangular(R, against, trans=1)
+    return scale * v + back @ memory.steps - scale * (along @ memory.changes)

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from rescore.backbones.linear import lasso, noise_variance
+from rescore.backbones.lasso import lasso
+from rescore.backbones.linear import noise_variance
 from rescore.protocols import Problem
 
 

@@ -11,6 +11,7 @@ from jax import Array
 from rescore import owlqn
 from rescore.acyclicity import log_det
 from rescore.backbones import linear
+from rescore.backbones.closing import closing_lasso
 from rescore.checking import check_flag, check_number
 from rescore.moments import Matrix
 from rescore.protocols import Problem, State, Status
@@ -83,7 +84,7 @@ class DagmaBackbone:
         W, h = np.array(found.W), float(found.h)
         objective, optimality = float(found.objective), float(found.optimality)
         if h <= self.h_tol:
-            closed = linear.closing_lasso(problem, S, W, penalty, self.polish)
+            closed = closing_lasso(problem, S, W, penalty, self.polish)
             W, objective, optimality = closed
         trace = {
             "objective": objective * path.unit,

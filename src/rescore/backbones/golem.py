@@ -21,7 +21,7 @@ from rescore.protocols import Problem, State, Status
 LAMBDA1 = {"equal": 2e-2, "unequal": 2e-3}  # GOLEM's own defaults
 GROWTH = 10.0  # of the penalty on cycles, from step to step
 MOST_LAMBDA2 = 1e16
-SOLVED = (2.2e-9, 1e-6)  # least relative decrease and largest slope of a solved step
+SOLVED = (1e-11, 1e-6)  # least relative decrease and largest slope: tight, for the row weights
 MOST_ITERATIONS = 4000  # of one step; the next starts from there
 
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from rescore.backbones.linear import lasso
+from rescore.backbones.lasso import lasso
 from rescore.moments import Matrix
 
 FLOOR = 1e-12  # share of a variable's variance below which its residual counts as rounding

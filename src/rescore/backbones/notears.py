@@ -11,6 +11,7 @@ from jax import Array
 
 from rescore import acyclicity, owlqn
 from rescore.backbones import linear
+from rescore.backbones.closing import closing_lasso
 from rescore.checking import check_choice, check_flag, check_number
 from rescore.moments import Matrix
 from rescore.protocols import Mask, Problem, State, Status
@@ -89,7 +90,7 @@ class NotearsBackbone:
         W, h = np.array(found.W), float(found.h)
         objective, optimality = float(found.objective), float(found.optimality)
         if h <= self.h_tol:
-            closed = linear.closing_lasso(problem, S, W, penalty, self.polish)
+            closed = closing_lasso(problem, S, W, penalty, self.polish)
             W, objective, optimality = closed
         trace = {"objective": objective * dual.unit, "h": h, "rho": rho, "optimality": optimality}
         new = _Dual(W, dual.alpha + rho * h, rho, h, mean, dual.unit)
