@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from rescore.estimators import Notears as Notears
     from rescore.estimators import ReScore as ReScore
     from rescore.metrics import evaluate as evaluate
+    from rescore.neighbours import select_neighbours as select_neighbours
+    from rescore.pruning import cam_prune as cam_prune
+    from rescore.pruning import term_p_values as term_p_values
     from rescore.saving import load as load
     from rescore.saving import save as save
     from rescore.simulation import simulate as simulate
@@ -33,11 +36,14 @@ _HOMES = {
     "Linear": "rescore.estimators",
     "Notears": "rescore.estimators",
     "ReScore": "rescore.estimators",
+    "cam_prune": "rescore.pruning",
     "evaluate": "rescore.metrics",
     "load": "rescore.saving",
     "load_sachs": "rescore.datasets.sachs",
     "save": "rescore.saving",
+    "select_neighbours": "rescore.neighbours",
     "simulate": "rescore.simulation",
+    "term_p_values": "rescore.pruning",
 }
 
 __all__ = [
@@ -47,11 +53,14 @@ __all__ = [
     "Linear",
     "Notears",
     "ReScore",
+    "cam_prune",
     "evaluate",
     "load",
     "load_sachs",
     "save",
+    "select_neighbours",
     "simulate",
+    "term_p_values",
 ]
 
 

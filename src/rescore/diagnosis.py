@@ -15,13 +15,13 @@ HEAVIEST = 10  # rows listed by weight
 def diagnose(fitted: Fitted) -> dict[str, Any]:
     """Convergence, scales, cut edges, the heaviest rows and everything that was warned about."""
     table, result = fitted.table, fitted.result
-    width = spread(table)
+    width = spread(fitted.described)
     return {
         "status": result.status.value,
         "converged": result.status is Status.CONVERGED,
         "outer_steps": len(result.history),
-        "scale_ratio": scale_ratio(table, width),
-        "condition_number": condition_number(table, width),
+        "scale_ratio": scale_ratio(fitted.described, width),
+        "condition_number": condition_number(fitted.described, width),
         "effective_rows": result.effective_rows,
         "weighting": dict(result.weighting),
         "removed_edges": [

@@ -11,6 +11,7 @@ from rescore.checking import check_flag
 from rescore.constraints import Edges, edge_masks
 from rescore.moments import Matrix, Rows
 from rescore.protocols import Backbone, Problem, Weighting
+from rescore.row_weights import prior_weights, rows_stood_for
 from rescore.tables.findings import Finding, findings
 from rescore.tables.spread import correlation, spread
 from rescore.tables.table import Table, as_table
@@ -19,7 +20,6 @@ from rescore.weightings.exact import likelihood_units
 
 SCALE_FINDINGS = {"scale", "scale_ratio"}
 LARGE_CORRELATION = 0.5
-MOST_ROWS = 1e9  # a whole number beyond this is no count of rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +27,9 @@ class Fitted:
     """A result with the table it was learned from, whose names and index it belongs to."""
 
     table: Table
+    described: (
+        Table  # whose scales are told: the table's own, or stand-ins if only moments are known
+    )
     result: Result
     row_losses: Matrix  # (n,), Σ_j r_ij² / σ_j²: how badly each row fits, free of units
     findings: tuple[Finding, ...]
@@ -63,7 +66,7 @@ def learn(
 ) -> Fitted:
     """Check the input, run ReScore on it, and collect everything worth telling the user."""
     check_flag("standardize", preparation.standardize)
-    table = as_table(X)
+    table = as_table(X, copy=False)
     prior = prior_weights(sample_weight, len(table.values))
     used = prior > 0  # a row of weight zero is a row that is not there
     kept = table if used.all() else as_table(_subset(table, used))
@@ -71,71 +74,23 @@ def learn(
     result = rescore(
         problem, backbone, weighting, warmup=warmup, max_steps=max_steps, on_step=on_step
     )
-    noticed = [
-        found
-        for found in findings(kept)
-        if not (preparation.standardize and found.code in SCALE_FINDINGS)
-    ]
-    noticed += [
-        *_few_heavy_rows(kept, prior[used], result),
-        *_empty(kept, result),
-        *_cut(kept, result),
-    ]
+    told = noticed(kept, prior[used], result, preparation)
     row_losses = np.full(len(used), np.nan)
     row_losses[used] = likelihood_units(result.losses, prior[used])
-    return Fitted(table, _with_all_rows(result, used), row_losses, tuple(noticed))
+    return Fitted(table, kept, _with_all_rows(result, used), row_losses, told)
 
 
-def prior_weights(sample_weight: Any, n: int) -> Matrix:
-    """``s_i / Σ s``, (n,): the caller's weights as a probability vector; 1/n without any.
-
-    Examples
-    --------
-    >>> prior_weights([1, 3], 2)
-    array([0.25, 0.75])
-    """
-    if sample_weight is None:
-        return np.full(n, 1 / n)
-    s = np.asarray(sample_weight)
-    if s.ndim == 0 and s.dtype.kind in "iuf":
-        s = np.full(n, s)
-    if s.ndim != 1 or len(s) != n:
-        raise ValueError(
-            f"sample_weight must be 1D with one weight for each of the {n} rows, "
-            f"got the shape {s.shape}."
-        )
-    if s.dtype.kind not in "biuf":
-        raise TypeError(f"sample_weight must hold numbers, got the type {s.dtype}.")
-    s = s.astype(np.float64)
-    if not np.isfinite(s).all() or (s < 0).any():
-        bad = int(np.flatnonzero(~np.isfinite(s) | (s < 0))[0])
-        raise ValueError(
-            f"sample_weight must be finite and not negative, got {s[bad]} at position {bad}."
-        )
-    if not s.any():
-        raise ValueError("sample_weight is zero in every row; give some row a positive weight.")
-    return s / s.max() / (s / s.max()).sum()  # the first division keeps the sum from overflowing
-
-
-def rows_stood_for(sample_weight: Any, prior: Matrix) -> float:
-    """How many rows a weighted table stands for: whole numbers count rows, others only compare.
-
-    Where weights are not whole numbers it is ``1 / Σ s_i²``, as many equal rows as would be as
-    informative; their overall size then does not matter.
-
-    Examples
-    --------
-    >>> rows_stood_for([3, 1], np.array([0.75, 0.25]))
-    4.0
-    >>> rows_stood_for([1.5, 1.5], np.array([0.5, 0.5]))
-    2.0
-    """
-    if sample_weight is None:
-        return float(len(prior))
-    s = np.asarray(sample_weight, dtype=np.float64)
-    if (s == np.round(s)).all() and s.max() < MOST_ROWS:
-        return float(s.sum() if s.ndim else s * len(prior))
-    return float(1 / np.sum(prior**2))
+def noticed(
+    table: Table, prior: Matrix, result: Result, preparation: Preparation
+) -> tuple[Finding, ...]:
+    """What is worth a warning in the data and in what was learned from them."""
+    silenced = SCALE_FINDINGS if preparation.standardize else set()
+    return (
+        *(found for found in findings(table) if found.code not in silenced),
+        *_few_heavy_rows(table, prior, result),
+        *_empty(table, result),
+        *_cut(table, result),
+    )
 
 
 def _subset(table: Table, used: Any) -> Any:

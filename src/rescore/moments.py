@@ -65,19 +65,22 @@ class Rows:
         return out
 
     def coefficients(
-        self, parents: NDArray[np.intp], j: int, w: Matrix, counts: Matrix
+        self, parents: NDArray[np.intp], j: int, moments: Moments, w: Matrix, counts: Matrix
     ) -> tuple[Matrix, Matrix]:
-        """Weighted regression of variable j on ``parents``: coefficients and their variances.
+        """Regression of variable j on ``parents``: coefficients and their variances.
 
         ``C (Σ w_i²/c_i e_i² z_i z_iᵀ) C`` with ``C = (Σ w_i z_i z_iᵀ)⁻¹``, row i standing for c_i
         rows: right also where the noise differs between rows, as wherever weights should move.
+        ``moments`` are those under the weights ``w``.
         """
-        Z, y = self.values[:, parents], self.values[:, j]
-        Z, y = Z - w @ Z, y - w @ y
-        C = np.linalg.pinv((Z * w[:, None]).T @ Z, hermitian=True)
-        b = C @ (Z * w[:, None]).T @ y
-        spread = np.square(w * (y - Z @ b)) / counts
-        return b, spread @ np.square(Z @ C)
+        mean, S = moments
+        C, b = _normal_equations(S, parents, j)
+        variance = np.zeros(len(parents))
+        for part in self._chunks():
+            Z = self.values[part][:, parents] - mean[parents]
+            error = self.values[part, j] - mean[j] - Z @ b
+            variance += (np.square(w[part] * error) / counts[part]) @ np.square(Z @ C)
+        return b, variance
 
     def regression_losses(self, edges: NDArray[np.bool_], cell_weights: Matrix) -> Matrix:
         """Squared residuals (n, d) of each variable regressed on its parents in ``edges`` (d, d).
@@ -96,3 +99,43 @@ class Rows:
     def _chunks(self) -> Iterator[slice]:
         n = self.shape[0]
         return (slice(start, min(start + CHUNK, n)) for start in range(0, n, CHUNK))
+
+
+class Summary(Rows):
+    """Rows known by their mean and covariance alone, behind 2d stand-ins that share both.
+
+    Whatever a linear learner asks of rows it asks of moments, so the answers are those of the
+    rows themselves.  Only how the noise differs between rows cannot be known: standard errors
+    are those of equal noise.
+
+    Examples
+    --------
+    >>> rows = Summary.of(np.array([5.0, 0.0]), np.array([[4.0, 1.0], [1.0, 1.0]]))
+    >>> rows.moments(np.full(4, 1 / 4)).covariance.round(9)
+    array([[4., 1.],
+           [1., 1.]])
+    """
+
+    @classmethod
+    def of(cls, mean: Matrix, covariance: Matrix) -> "Summary":
+        """Stand-ins ``μ ± √d u_k``, with ``Σ_k u_k u_kᵀ`` the covariance."""
+        deviations = np.sqrt(np.diag(covariance))
+        units = np.where(deviations > 0, deviations, 1.0)
+        # Of the correlation matrix, so that a wide column does not round a narrow one away.
+        values, vectors = np.linalg.eigh(covariance / np.outer(units, units))
+        root = (vectors * np.sqrt(np.maximum(values, 0.0))).T * deviations * np.sqrt(len(mean))
+        return cls(np.vstack([mean + root, mean - root]))
+
+    def coefficients(
+        self, parents: NDArray[np.intp], j: int, moments: Moments, w: Matrix, counts: Matrix
+    ) -> tuple[Matrix, Matrix]:
+        """Regression of variable j on ``parents``: coefficients and their variances."""
+        S = moments.covariance
+        C, b = _normal_equations(S, parents, j)
+        return b, (S[j, j] - b @ S[parents, j]) * np.diag(C) / counts.sum()
+
+
+def _normal_equations(S: Matrix, parents: NDArray[np.intp], j: int) -> tuple[Matrix, Matrix]:
+    """The inverse covariance C of the parents, and the coefficients of j on them."""
+    C: Matrix = np.linalg.pinv(S[np.ix_(parents, parents)], hermitian=True).astype(np.float64)
+    return C, C @ S[parents, j]

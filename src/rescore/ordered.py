@@ -7,7 +7,7 @@ of its causes on top of its own.  Everything is read off the covariance S (d, d)
 
 import numpy as np
 
-from rescore.moments import Matrix
+from rescore.moments import Matrix, Moments
 from rescore.protocols import Mask, Problem
 
 TINY = float(np.finfo(float).tiny)
@@ -26,11 +26,12 @@ def ordered_graph(problem: Problem, w: Matrix) -> tuple[Matrix, Matrix]:
     array([[0., 1.],
            [0., 0.]])
     """
-    mean, S = problem.rows.moments(w)
+    moments = problem.rows.moments(w)
+    mean, S = moments
     rows = problem.effective_rows(w)
     order = least_variance_order(S, problem.allowed, problem.required)
     W = regressions(S, order, problem.allowed, problem.required, rows)
-    return _beyond_chance(problem, w, W, _chance(rows, len(S))), mean
+    return _beyond_chance(problem, w, moments, W, _chance(rows, len(S))), mean
 
 
 def _chance(rows: float, d: int) -> float:
@@ -38,14 +39,16 @@ def _chance(rows: float, d: int) -> float:
     return float(np.log(rows) + 2 * np.log(max(d, 2)))
 
 
-def _beyond_chance(problem: Problem, w: Matrix, W: Matrix, chance: float) -> Matrix:
+def _beyond_chance(
+    problem: Problem, w: Matrix, moments: Moments, W: Matrix, chance: float
+) -> Matrix:
     """W without edges whose t-value, with noise that may differ between rows, chance explains."""
     counts = problem.prior * problem.effective_rows(problem.prior)
     W = W.copy()
     for j in np.flatnonzero(W.any(axis=0)):
         parents = np.flatnonzero(W[:, j])
         while len(parents):
-            b, variance = problem.rows.coefficients(parents, int(j), w, counts)
+            b, variance = problem.rows.coefficients(parents, int(j), moments, w, counts)
             with np.errstate(over="ignore"):  # no variance left: as far beyond chance as can be
                 t = b**2 / np.maximum(variance, TINY)
             t[problem.required[parents, j]] = np.inf

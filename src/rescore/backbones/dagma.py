@@ -13,6 +13,7 @@ from rescore.acyclicity import log_det
 from rescore.backbones import linear
 from rescore.backbones.closing import closing_lasso
 from rescore.checking import check_flag, check_number
+from rescore.compilation import float64
 from rescore.moments import Matrix
 from rescore.protocols import Problem, State, Status
 
@@ -79,7 +80,7 @@ class DagmaBackbone:
         path: _Path = state.params
         mean, S = problem.rows.moments(w)
         S, penalty = S / path.unit, linear.penalties(problem, self.lambda1) / path.unit
-        with jax.enable_x64(True):
+        with float64():
             found = _minimise(S, path.W, penalty, problem.allowed, path.mu)
         W, h = np.array(found.W), float(found.h)
         objective, optimality = float(found.objective), float(found.optimality)

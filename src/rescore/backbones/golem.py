@@ -14,6 +14,7 @@ from rescore.acyclicity import trace_exponential
 from rescore.backbones import linear
 from rescore.backbones.likelihood import Closed, likelihood, likelihood_on_dag
 from rescore.checking import check_choice, check_number
+from rescore.compilation import float64
 from rescore.graph import cut_to_dag
 from rescore.moments import Matrix
 from rescore.protocols import Problem, State, Status
@@ -84,7 +85,7 @@ class GolemBackbone:
         search: _Search = state.params
         mean, S = problem.rows.moments(w)
         S, penalty = S / search.unit, linear.penalties(problem, self._lambda1(search.equal))
-        with jax.enable_x64(True):
+        with float64():
             start = into_domain(search.W)
             found = _minimise(S, start, penalty, problem.allowed, search.lambda2, search.equal)
         new = search._replace(W=np.array(found.W), h=float(found.h), mean=mean)

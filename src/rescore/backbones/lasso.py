@@ -93,7 +93,8 @@ def _active_sets(C: Matrix, target: Matrix, b: Matrix, penalty: Matrix) -> Matri
     b, signs = b.copy(), np.sign(b)
     for _ in range(20 * len(b)):
         on = np.flatnonzero(signs)
-        aim = np.linalg.lstsq(C[np.ix_(on, on)], (target - penalty * signs)[on], rcond=1e-13)[0]
+        right: Matrix = (target - penalty * signs)[on]
+        aim = np.linalg.lstsq(C[np.ix_(on, on)], right, rcond=1e-13)[0].astype(np.float64)
         crossing = (aim * signs[on] < 0) & (penalty[on] > 0)
         if crossing.any():
             _stop_at_zero(b, signs, on, aim, crossing)

@@ -13,6 +13,7 @@ from rescore import acyclicity, owlqn
 from rescore.backbones import linear
 from rescore.backbones.closing import closing_lasso
 from rescore.checking import check_choice, check_flag, check_number
+from rescore.compilation import float64
 from rescore.moments import Matrix
 from rescore.protocols import Mask, Problem, State, Status
 
@@ -85,7 +86,7 @@ class NotearsBackbone:
         dual: _Dual = state.params
         mean, S = problem.rows.moments(w)
         S, penalty = S / dual.unit, linear.penalties(problem, self.lambda1) / dual.unit
-        with jax.enable_x64(True):
+        with float64():
             rho, found = self._ascend(S, penalty, problem.allowed, dual)
         W, h = np.array(found.W), float(found.h)
         objective, optimality = float(found.objective), float(found.optimality)

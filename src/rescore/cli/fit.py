@@ -137,11 +137,9 @@ def fit_command(
 
 
 def fit_with_progress(model: Any, table: "Input", title: str) -> None:
-    """Fit the model, with a bar on stderr and compiled programs kept for the next time."""
+    """Fit the model, with a bar on stderr."""
     from rescore.cli.terminal import progress
-    from rescore.compilation import use_persistent_cache
 
-    use_persistent_cache()
     with progress(title, getattr(getattr(model, "estimator", model), "h_tol", 1e-8)) as on_step:
         model.fit(table.X, sample_weight=table.sample_weight, on_step=on_step)
 

@@ -12,12 +12,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rescore.algorithm import Record
 from rescore.backbones.repeated import Repeated
+from rescore.backbones.starts import Starts
 from rescore.checking import check_integer
 from rescore.constraints import Edges
 from rescore.diagnosis import diagnose
 from rescore.fitting import Fitted, Preparation, learn
 from rescore.graph.io import to_networkx
 from rescore.protocols import Backbone, Status, Weighting
+from rescore.summaries import learn_moments
 from rescore.tables.table import DataWarning
 from rescore.weightings.uniform import Uniform
 
@@ -57,7 +59,7 @@ class StructureLearner(BaseEstimator):
         self.adjacency_matrix_ = pd.DataFrame(result.W, index=names, columns=names)
         self.causal_graph_ = to_networkx(result.W, table.names)
         self.sample_weight_ = pd.Series(result.sample_weight, index=table.index, name="weight")
-        self.losses_ = pd.DataFrame(result.losses, index=table.index, columns=names)
+        self.losses_ = pd.DataFrame(result.losses, index=table.index, columns=names, copy=False)
         self.row_losses_ = pd.Series(fitted.row_losses, index=table.index, name="loss")
         self.history_ = pd.DataFrame(list(result.history)).set_index("step")
         self.status_ = result.status
@@ -116,12 +118,67 @@ class GraphLearner(StructureLearner):
             sample_weight,
             backbone,
             weighting,
-            Preparation(self.standardize, self.forbidden, self.required),
+            self._preparation(),
             warmup=warmup,
             max_steps=check_integer("max_steps", self.max_steps, at_least=1),
             on_step=on_step,
         )
 
+    def _preparation(self) -> Preparation:
+        return Preparation(self.standardize, self.forbidden, self.required)
+
     def _backbone(self) -> Backbone:
         """The estimator's parameters that are the backbone's; checked by its constructor."""
         return self.backbone(**{f.name: getattr(self, f.name) for f in fields(self.backbone)})
+
+
+class LinearLearner(GraphLearner):
+    """A learner that needs the rows' moments alone."""
+
+    def fit_moments(
+        self,
+        covariance: Any,
+        n_rows: float,
+        mean: Any = None,
+        *,
+        on_step: Callable[[Record], Any] | None = None,
+    ) -> Self:
+        """Learn a graph from a covariance (d, d) of ``n_rows`` rows, as `fit` would from the rows.
+
+        What has a value per row in `fit` has a single one here, the average over all rows.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rescore import Notears
+        >>> S = pd.DataFrame([[5, 2], [2, 1]], index=["grass", "rain"], columns=["grass", "rain"])
+        >>> Notears().fit_moments(S, n_rows=500).adjacency_matrix_
+               grass  rain
+        grass    0.0   0.0
+        rain     1.9   0.0
+        """
+        steps = check_integer("max_steps", self.max_steps, at_least=1)
+        fitted = learn_moments(
+            covariance,
+            n_rows,
+            mean,
+            self._backbone(),
+            self._preparation(),
+            max_steps=steps,
+            on_step=on_step,
+        )
+        return self._store(covariance, fitted)
+
+
+class PathLearner(LinearLearner):
+    """A linear learner that follows a path to its graph, from one or more starting points."""
+
+    n_starts: int
+    random_state: int | None
+
+    def _backbone(self) -> Backbone:
+        n_starts = check_integer("n_starts", self.n_starts, at_least=1)
+        seed = 0 if self.random_state is None else self.random_state
+        check_integer("random_state", seed, at_least=0)
+        one = super()._backbone()
+        return one if n_starts == 1 else Starts(one, n_starts, seed)

@@ -2,10 +2,10 @@
 
 from rescore.backbones.dagma import DagmaBackbone
 from rescore.constraints import Edges
-from rescore.estimators.base import GraphLearner
+from rescore.estimators.base import PathLearner
 
 
-class Dagma(GraphLearner):
+class Dagma(PathLearner):
     """DAGMA (linear): ``μ (½ Σ_i w_i |x_i − x_i W|² + λ|W|₁) − log det(I − W∘W)``, μ → 0.
 
     Parameters
@@ -26,6 +26,9 @@ class Dagma(GraphLearner):
         least residual variance, and keep the least.
     h_tol, max_steps : float, int
         Where the path stops: tolerance on the barrier, stages.
+    n_starts, random_state : int, int, optional
+        Starting points, of which the one with the least objective is kept: zero, and random ones
+        drawn from this seed.
 
     Examples
     --------
@@ -53,6 +56,8 @@ class Dagma(GraphLearner):
         polish: bool = True,
         h_tol: float = 1e-8,
         max_steps: int = 100,
+        n_starts: int = 1,
+        random_state: int | None = None,
     ) -> None:
         self.lambda1 = lambda1
         self.threshold = threshold
@@ -63,3 +68,5 @@ class Dagma(GraphLearner):
         self.polish = polish
         self.h_tol = h_tol
         self.max_steps = max_steps
+        self.n_starts = n_starts
+        self.random_state = random_state

@@ -2,10 +2,10 @@
 
 from rescore.backbones.golem import GolemBackbone
 from rescore.constraints import Edges
-from rescore.estimators.base import GraphLearner
+from rescore.estimators.base import PathLearner
 
 
-class Golem(GraphLearner):
+class Golem(PathLearner):
     """GOLEM (linear Gaussian): ``L(W) − log|det(I−W)| + λ₁|W|₁ + λ₂ h(W)``.
 
     Parameters
@@ -27,6 +27,9 @@ class Golem(GraphLearner):
         Edges, by column name, that must not or must be in the graph.
     h_tol, max_steps : float, int
         Where the search stops: tolerance on h, outer steps.
+    n_starts, random_state : int, int, optional
+        Starting points, of which the one with the least objective is kept: zero, and random ones
+        drawn from this seed.
 
     Examples
     --------
@@ -54,6 +57,8 @@ class Golem(GraphLearner):
         required: Edges | None = None,
         h_tol: float = 1e-8,
         max_steps: int = 100,
+        n_starts: int = 1,
+        random_state: int | None = None,
     ) -> None:
         self.lambda1 = lambda1
         self.variance = variance
@@ -64,3 +69,5 @@ class Golem(GraphLearner):
         self.required = required
         self.h_tol = h_tol
         self.max_steps = max_steps
+        self.n_starts = n_starts
+        self.random_state = random_state

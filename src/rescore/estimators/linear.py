@@ -2,10 +2,10 @@
 
 from rescore.backbones.ordered import OrderedBackbone
 from rescore.constraints import Edges
-from rescore.estimators.base import GraphLearner
+from rescore.estimators.base import LinearLearner
 
 
-class Linear(GraphLearner):
+class Linear(LinearLearner):
     """Ordered least squares: the recommended learner for linear data, exact and immediate.
 
     The order of causes is that of least residual variance, each variable given those before it;

@@ -2,10 +2,10 @@
 
 from rescore.backbones.notears import NotearsBackbone
 from rescore.constraints import Edges
-from rescore.estimators.base import GraphLearner
+from rescore.estimators.base import PathLearner
 
 
-class Notears(GraphLearner):
+class Notears(PathLearner):
     """NOTEARS (linear): ``½ Σ_i w_i |x_i − x_i W|² + λ|W|₁`` subject to ``h(W) = 0``.
 
     Parameters
@@ -26,6 +26,9 @@ class Notears(GraphLearner):
         least residual variance, and keep the least.
     h_tol, rho_max, max_steps : float, float, int
         Where the augmented Lagrangian stops: tolerance on h, cap of its penalty, outer steps.
+    n_starts, random_state : int, int, optional
+        Starting points, of which the one with the least objective is kept: zero, and random ones
+        drawn from this seed.
 
     Examples
     --------
@@ -54,6 +57,8 @@ class Notears(GraphLearner):
         h_tol: float = 1e-8,
         rho_max: float = 1e16,
         max_steps: int = 100,
+        n_starts: int = 1,
+        random_state: int | None = None,
     ) -> None:
         self.lambda1 = lambda1
         self.threshold = threshold
@@ -65,3 +70,5 @@ class Notears(GraphLearner):
         self.h_tol = h_tol
         self.rho_max = rho_max
         self.max_steps = max_steps
+        self.n_starts = n_starts
+        self.random_state = random_state

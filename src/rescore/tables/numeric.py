@@ -59,7 +59,9 @@ def refuse_dtype(dtype: np.dtype[Any], what: str) -> None:
 
 
 def as_float64(cells: NDArray[Any], names: Sequence[Hashable]) -> NDArray[np.float64]:
-    """A new C-ordered float64 array with the cells' values; `names` are those of the columns.
+    """The cells as a C-ordered float64 array, themselves if they are one already.
+
+    `names` are those of the columns.
 
     Examples
     --------
@@ -69,7 +71,7 @@ def as_float64(cells: NDArray[Any], names: Sequence[Hashable]) -> NDArray[np.flo
     if cells.dtype.kind == "O":
         return _from_objects(cells, names)
     with np.errstate(over="ignore"):  # a long double beyond float64 becomes inf, refused later
-        values = np.array(cells, dtype=np.float64, order="C", subok=False)
+        values = np.asarray(cells, dtype=np.float64, order="C")
     lossy = _rounded(cells, values)
     if lossy is not None and lossy.any():
         # The caller sees a warning that names the column, not one from each of ten frames here.

@@ -50,8 +50,11 @@ class Table:
         return replace(self, names=tuple(names))
 
 
-def as_table(X: Any) -> Table:
+def as_table(X: Any, *, copy: bool = True) -> Table:
     """The rows of X as float64, in memory of their own, with their names; or a sentence why not.
+
+    Without ``copy`` rows that are float64 already stay where they are, for as long as nobody
+    changes X.
 
     X may be a numpy array, a list of rows, or a pandas, polars or pyarrow table. Missing and
     infinite values, text, categories, dates, complex numbers, sparse and masked arrays are
@@ -73,6 +76,8 @@ def as_table(X: Any) -> Table:
     _refuse_duplicates(raw.names)
     _refuse_too_small(raw.shape)
     values = raw.to_float64()
+    if values is X or not values.flags.owndata:
+        values = values.copy() if copy else values.view()
     _refuse_unusable(values, raw.names)
     values.flags.writeable = False
     return Table(values, raw.names, raw.index)
