@@ -12,8 +12,9 @@ from jax import Array
 from rescore import owlqn
 from rescore.acyclicity import trace_exponential
 from rescore.backbones import linear
-from rescore.backbones.likelihood import Closed, likelihood, likelihood_on_dag
-from rescore.checking import check_choice, check_number
+from rescore.backbones.closing import LEAST_GAIN, polished
+from rescore.backbones.likelihood import Closed, likelihood, likelihood_on_dag, noise_on_dag
+from rescore.checking import check_choice, check_flag, check_number
 from rescore.compilation import float64
 from rescore.graph import cut_to_dag
 from rescore.moments import Matrix
@@ -45,7 +46,8 @@ class GolemBackbone:
     ``L = d/2 · log Σ_ij w_i r_ij²`` for equal noise variances, ``½ Σ_j log Σ_i w_i r_ij²`` for
     unequal ones, which start from the solution for equal ones.  One step is one minimisation
     from the last W; λ₂ starts at ``lambda2`` and grows tenfold per step until h is within its
-    tolerance.  The last step then solves the penalised likelihood on the edges found exactly.
+    tolerance.  The last step then solves the penalised likelihood on the edges found exactly, and
+    with ``polish`` looks for a better order.
     ``lambda1=None`` is GOLEM's default, 0.02 for equal and 0.002 for unequal variances.
 
     Examples
@@ -64,6 +66,7 @@ class GolemBackbone:
     lambda1: float | None = None
     lambda2: float = 5.0
     threshold: float = 0.3
+    polish: bool = True
     h_tol: float = 1e-8
 
     def __post_init__(self) -> None:
@@ -72,6 +75,7 @@ class GolemBackbone:
             check_number("lambda1", self.lambda1, at_least=0)
         check_number("lambda2", self.lambda2, above=0)
         check_number("threshold", self.threshold, at_least=0)
+        check_flag("polish", self.polish)
         check_number("h_tol", self.h_tol, above=0)
 
     def init(self, problem: Problem) -> State:
@@ -119,7 +123,20 @@ class GolemBackbone:
         dag, _ = cut_to_dag(search.W, keep=problem.required)
         starts = [dag] if search.fallback is None else [dag, search.fallback]
         solved = [likelihood_on_dag(S, W, penalty, search.equal) for W in starts]
-        return min(solved, key=lambda s: s.objective)
+        best = min(solved, key=lambda s: s.objective)
+        return self._polished(problem, S, penalty, search.equal, best) if self.polish else best
+
+    def _polished(
+        self, problem: Problem, S: Matrix, penalty: Matrix, equal: bool, best: Closed
+    ) -> Closed:
+        """Better orders with the noise variances fixed, better variances on them, and again."""
+        while True:
+            noise = noise_on_dag(S, best.W, equal)
+            W = polished(problem, S, best.W, penalty * noise, noise).W
+            found = likelihood_on_dag(S, W, penalty, equal)
+            if found.objective > best.objective - LEAST_GAIN * abs(best.objective):
+                return best
+            best = found
 
     def _next(self, search: _Search) -> _Search:
         if search.h > self.h_tol:

@@ -85,6 +85,17 @@ def likelihood_on_dag(S: Matrix, W: Matrix, penalty: Matrix, equal: bool) -> Clo
     return best[0]
 
 
+def noise_on_dag(S: Matrix, W: Matrix, equal: bool) -> Matrix:
+    """The noise variances (d,) that fit the DAG W best.
+
+    Examples
+    --------
+    >>> noise_on_dag(np.array([[1.0, 1.0], [1.0, 4.0]]), np.array([[0, 1.0], [0, 0]]), equal=True)
+    array([2., 2.])
+    """
+    return _assess(S, W, np.zeros_like(S), equal)[1]
+
+
 def _assess(S: Matrix, W: Matrix, penalty: Matrix, equal: bool) -> tuple[Closed, Matrix]:
     """How good a DAG is, and the noise variance (d,) in which each column's penalty counts."""
     SR = S - S @ W

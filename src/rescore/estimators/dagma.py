@@ -22,8 +22,8 @@ class Dagma(PathLearner):
     shrink : float in (0, 1)
         μ is multiplied by this from stage to stage.  Nearer to one is a finer and slower path.
     polish : bool
-        At the end, also minimise the objective exactly on the order found and on the order of
-        least residual variance, and keep the least.
+        At the end, look for a better order of causes: neighbours change places in the order found
+        and in the order of least residual variance as long as that lowers the objective.
     h_tol, max_steps : float, int
         Where the path stops: tolerance on the barrier, stages.
     n_starts, random_state : int, int, optional

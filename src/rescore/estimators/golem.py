@@ -25,6 +25,9 @@ class Golem(PathLearner):
         graph no longer depends on units; but nor does it profit from informative ones.
     forbidden, required : iterables of (cause, effect), optional
         Edges, by column name, that must not or must be in the graph.
+    polish : bool
+        At the end, look for a better order of causes: neighbours change places in the order found
+        and in the order of least residual variance as long as that lowers the objective.
     h_tol, max_steps : float, int
         Where the search stops: tolerance on h, outer steps.
     n_starts, random_state : int, int, optional
@@ -55,6 +58,7 @@ class Golem(PathLearner):
         standardize: bool = False,
         forbidden: Edges | None = None,
         required: Edges | None = None,
+        polish: bool = True,
         h_tol: float = 1e-8,
         max_steps: int = 100,
         n_starts: int = 1,
@@ -67,6 +71,7 @@ class Golem(PathLearner):
         self.standardize = standardize
         self.forbidden = forbidden
         self.required = required
+        self.polish = polish
         self.h_tol = h_tol
         self.max_steps = max_steps
         self.n_starts = n_starts

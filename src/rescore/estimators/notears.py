@@ -22,8 +22,8 @@ class Notears(PathLearner):
     constraint : {"exponential", "polynomial"}
         The acyclicity measure h.
     polish : bool
-        At the end, also minimise the objective exactly on the order found and on the order of
-        least residual variance, and keep the least.
+        At the end, look for a better order of causes: neighbours change places in the order found
+        and in the order of least residual variance as long as that lowers the objective.
     h_tol, rho_max, max_steps : float, float, int
         Where the augmented Lagrangian stops: tolerance on h, cap of its penalty, outer steps.
     n_starts, random_state : int, int, optional
