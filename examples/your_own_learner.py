@@ -1,10 +1,11 @@
-"""ReScore around a learner of your own: four methods, and the algorithm never knows its name."""
+"""ReScore around a learner of your own: five methods, and the algorithm never knows its name."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from rescore.algorithm import rescore
+from rescore.equations import LinearEquations
 from rescore.protocols import Problem, State, Status
 from rescore.weightings.exact import Exact
 
@@ -39,6 +40,9 @@ class OrderedRegressions:
 
     def adjacency(self, state: State) -> np.ndarray:
         return state.params[2]
+
+    def equations(self, problem: Problem, state: State, W: np.ndarray) -> LinearEquations:
+        return LinearEquations(W, state.params[1].mean)
 
 
 def main() -> None:

@@ -3,6 +3,7 @@ import pytest
 
 from rescore.algorithm import rescore
 from rescore.backbones.notears import NotearsBackbone
+from rescore.equations import LinearEquations
 from rescore.protocols import Problem, State, Status
 from rescore.weightings.exact import Exact, likelihood_units
 
@@ -29,6 +30,9 @@ class Recorder:
     def adjacency(self, state):
         return np.zeros((5, 5))
 
+    def equations(self, problem, state, W):
+        return LinearEquations(W, np.zeros(5))
+
 
 @pytest.mark.parametrize("warmup", [0, 1, 3])
 def test_weights_move_only_after_the_warm_up(warmup, chain):
@@ -40,7 +44,7 @@ def test_weights_move_only_after_the_warm_up(warmup, chain):
     assert found.sample_weight is recorder.weights[-1]  # the weights the graph was learned with
 
 
-def test_any_object_with_the_four_methods_is_a_backbone(chain):
+def test_any_object_with_the_five_methods_is_a_backbone(chain):
     found = rescore(Problem.unconstrained(chain), Recorder(steps=2), Exact(0.5))
     assert found.status is Status.CONVERGED
     assert not found.W.any()

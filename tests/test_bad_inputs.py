@@ -294,13 +294,33 @@ def test_bad_learner_parameters_raise_at_fit(frame, bad):
         {"loss": "l3"},
         {"warmup": -1},
         {"warmup": True},
-        {"random_state": "x"},
-        {"random_state": -1},
     ],
     ids=str,
 )
 def test_bad_rescore_parameters_raise_at_fit(frame, bad):
     model = rs.ReScore(rs.Notears(), **bad)
+    with pytest.raises((ValueError, TypeError), match=next(iter(bad))):
+        model.fit(frame)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"random_state": "x"},
+        {"random_state": -1},
+        {"hidden": ()},
+        {"hidden": (0,)},
+        {"hidden": (True,)},
+        {"hidden": (2.5,)},
+        {"activation": "cosine"},
+        {"scheme": "magic"},
+        {"lambda1": -1.0},
+        {"threshold": float("nan")},
+    ],
+    ids=str,
+)
+def test_bad_network_parameters_raise_at_fit(frame, bad):
+    model = rs.NotearsMLP(**bad)
     with pytest.raises((ValueError, TypeError), match=next(iter(bad))):
         model.fit(frame)
 
@@ -330,8 +350,8 @@ def test_a_required_edge_at_a_constant_column_raises(frame):
 
 
 def test_the_same_seed_gives_the_same_bits(frame):
-    first, _ = fit(rs.ReScore(rs.Notears(), random_state=3), frame)
-    second, _ = fit(rs.ReScore(rs.Notears(), random_state=3), frame)
+    first, _ = fit(rs.ReScore(rs.NotearsMLP(random_state=3)), frame)
+    second, _ = fit(rs.ReScore(rs.NotearsMLP(random_state=3)), frame)
     pd.testing.assert_series_equal(first.sample_weight_, second.sample_weight_, check_exact=True)
 
 

@@ -12,7 +12,7 @@ from rescore.saving import load, save
 def model(chain):
     frame = pd.DataFrame(chain, columns=["a", "b", "c", "d", "<e>"]).rename(lambda i: f"row {i}")
     learner = rs.Notears(required=[("a", "b")], forbidden={("b", "a")})
-    return rs.ReScore(learner, tau=0.4, random_state=1).fit(frame)
+    return rs.ReScore(learner, tau=0.4).fit(frame)
 
 
 def test_everything_comes_back(model, tmp_path):
@@ -56,7 +56,7 @@ def edited(folder, **changes):
         (lambda f: edited(f, schema=99), "schema 99"),
         (lambda f: (f / "model.json").write_text("{"), "not a saved model"),
         (lambda f: (f / "model.json").write_text("[1]"), "not a saved model"),
-        (lambda f: edited(f, estimator={"class": "os.system"}), "Notears, ReScore"),
+        (lambda f: edited(f, estimator={"class": "os.system"}), "NotearsMLP, ReScore"),
         (lambda f: edited(f, estimator={"class": "Notears", "evil": 1}), "evil"),
         (lambda f: edited(f, status="FINE"), "status"),
         (lambda f: edited(f, names=["a"]), "shapes differ"),

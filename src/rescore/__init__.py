@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from rescore.datasets.sachs import load_sachs as load_sachs
     from rescore.estimators import Dagma as Dagma
     from rescore.estimators import Golem as Golem
+    from rescore.estimators import GranDAG as GranDAG
     from rescore.estimators import Linear as Linear
     from rescore.estimators import Notears as Notears
+    from rescore.estimators import NotearsMLP as NotearsMLP
     from rescore.estimators import ReScore as ReScore
     from rescore.metrics import evaluate as evaluate
     from rescore.neighbours import select_neighbours as select_neighbours
@@ -33,8 +35,10 @@ _HOMES = {
     "Dagma": "rescore.estimators",
     "Dataset": "rescore.dataset",
     "Golem": "rescore.estimators",
+    "GranDAG": "rescore.estimators",
     "Linear": "rescore.estimators",
     "Notears": "rescore.estimators",
+    "NotearsMLP": "rescore.estimators",
     "ReScore": "rescore.estimators",
     "cam_prune": "rescore.pruning",
     "evaluate": "rescore.metrics",
@@ -50,8 +54,10 @@ __all__ = [
     "Dagma",
     "Dataset",
     "Golem",
+    "GranDAG",
     "Linear",
     "Notears",
+    "NotearsMLP",
     "ReScore",
     "cam_prune",
     "evaluate",

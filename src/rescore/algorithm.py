@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rescore.equations import Equations
 from rescore.graph import cut_to_dag, threshold
 from rescore.moments import Matrix
 from rescore.protocols import Backbone, Problem, State, Status, Weighting
@@ -26,6 +27,7 @@ class Result:
     status: Status
     removed: tuple[tuple[int, int, float], ...]  # edges cut because they closed a cycle
     weighting: Mapping[str, Any]  # what the weighting decided and why
+    equations: Equations  # of the graph W, in the units of the problem's rows
 
 
 def rescore(
@@ -93,4 +95,5 @@ def _result(
     status = Status.STEP_LIMIT if state.status is Status.RUNNING else state.status
     losses = backbone.losses(problem, state)
     rows = problem.effective_rows(w)
-    return Result(W, w, rows, losses, tuple(history), status, tuple(removed), decided)
+    equations = backbone.equations(problem, state, W.copy())
+    return Result(W, w, rows, losses, tuple(history), status, tuple(removed), decided, equations)

@@ -2,16 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from rescore.algorithm import Record, Result, rescore
 from rescore.checking import check_flag
 from rescore.constraints import Edges, edge_masks
+from rescore.equations import Equations, residual_moments
 from rescore.moments import Matrix, Rows
 from rescore.protocols import Backbone, Problem, Weighting
 from rescore.row_weights import prior_weights, rows_stood_for
+from rescore.tables.distinct import Distinct, distinct_rows
 from rescore.tables.findings import Finding, findings
 from rescore.tables.spread import correlation, spread
 from rescore.tables.table import Table, as_table
@@ -20,6 +23,7 @@ from rescore.weightings.exact import likelihood_units
 
 SCALE_FINDINGS = {"scale", "scale_ratio"}
 LARGE_CORRELATION = 0.5
+SMALLEST_SHARE = 1e-12  # of a variance that counts as noise rather than rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +37,8 @@ class Fitted:
     result: Result
     row_losses: Matrix  # (n,), Σ_j r_ij² / σ_j²: how badly each row fits, free of units
     findings: tuple[Finding, ...]
+    equations: Equations  # of the graph, in the units of the table
+    noise_variance: Matrix  # (d,), what they leave unexplained; zero for a constant column
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +55,22 @@ class Preparation:
         varying = np.zeros(len(table.names), dtype=bool)
         varying[spread(table).varying] = True
         _refuse_required_constants(table, required, varying)
-        X = _standardised(table.values, prior) if self.standardize else table.values
+        X = _standardised(table.values, prior).values if self.standardize else table.values
         return Problem(Rows(X), prior, allowed & np.outer(varying, varying), required, count)
+
+    def equations(self, table: Table, prior: Matrix, result: Result) -> tuple[Equations, Matrix]:
+        """What was learned from the table in the table's own units, and its noise variances (d,).
+
+        Under the final row weights residuals average to zero: a variable without causes is
+        predicted by its mean, and so is whatever the graph had to leave out.
+        """
+        equations = result.equations
+        if self.standardize:
+            units = _standardised(table.values, prior)
+            equations = equations.rescaled(units.mean, units.deviation)
+        mean, variance = residual_moments(equations, table.values, result.sample_weight)
+        own = np.square(spread(table).deviation)
+        return equations.shifted(mean), np.maximum(variance, SMALLEST_SHARE * own) * (own > 0)
 
 
 def learn(
@@ -70,14 +90,18 @@ def learn(
     prior = prior_weights(sample_weight, len(table.values))
     used = prior > 0  # a row of weight zero is a row that is not there
     kept = table if used.all() else as_table(_subset(table, used))
-    problem = preparation.problem(kept, prior[used], rows_stood_for(sample_weight, prior))
-    result = rescore(
+    merged = distinct_rows(kept, prior[used])
+    count = rows_stood_for(sample_weight, prior)
+    problem = preparation.problem(merged.table, merged.weight, count)
+    found = rescore(
         problem, backbone, weighting, warmup=warmup, max_steps=max_steps, on_step=on_step
     )
+    result = _unmerged(found, merged)
     told = noticed(kept, prior[used], result, preparation)
+    equations = preparation.equations(kept, prior[used], result)
     row_losses = np.full(len(used), np.nan)
     row_losses[used] = likelihood_units(result.losses, prior[used])
-    return Fitted(table, kept, _with_all_rows(result, used), row_losses, told)
+    return Fitted(table, kept, _with_all_rows(result, used), row_losses, told, *equations)
 
 
 def noticed(
@@ -94,10 +118,16 @@ def noticed(
 
 
 def _subset(table: Table, used: Any) -> Any:
-    import pandas as pd
-
     names = pd.Index(list(table.names), tupleize_cols=False)
     return pd.DataFrame(table.values[used], index=table.index[used], columns=names)
+
+
+def _unmerged(result: Result, merged: Distinct) -> Result:
+    """Merged rows come back as the rows they were, sharing their weight."""
+    if merged.place is None:
+        return result
+    w = result.sample_weight[merged.place] * merged.share
+    return replace(result, sample_weight=w, losses=result.losses[merged.place])
 
 
 def _with_all_rows(result: Result, used: Any) -> Result:
@@ -111,14 +141,25 @@ def _with_all_rows(result: Result, used: Any) -> Result:
     return replace(result, sample_weight=w, losses=losses)
 
 
-def _standardised(X: Matrix, prior: Matrix) -> Matrix:
+class _Standardised(NamedTuple):
+    values: Matrix  # (n, d)
+    mean: Matrix  # (d,)
+    deviation: Matrix  # (d,), one for constant columns
+
+
+def _standardised(X: Matrix, prior: Matrix) -> _Standardised:
     """Mean zero and deviation one under the prior weights; constant columns become zero."""
     # Dividing by the largest entry first keeps squares within float64, whatever the units.
     largest = np.abs(X).max(axis=0)
-    Z = X / np.where(largest > 0, largest, 1.0)
-    Z -= prior @ Z
+    unit = np.where(largest > 0, largest, 1.0)
+    Z = X / unit
+    mean = prior @ Z
+    Z -= mean
     deviation = np.sqrt(prior @ Z**2)
-    return np.divide(Z, deviation, out=np.zeros_like(Z), where=deviation > 1e-12)
+    varies = deviation > 1e-12
+    np.divide(Z, deviation, out=Z, where=varies)
+    Z[:, ~varies] = 0.0
+    return _Standardised(Z, mean * unit, np.where(varies, deviation * unit, 1.0))
 
 
 def _refuse_required_constants(table: Table, required: Any, varying: Any) -> None:

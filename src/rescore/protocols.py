@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rescore.equations import Equations
 from rescore.moments import Matrix, Rows
 
 Mask = NDArray[np.bool_]
@@ -102,6 +103,12 @@ class Backbone(Protocol):
 
     def adjacency(self, state: State) -> Matrix:
         """Edge strengths (d, d), ``[i, j]`` for i → j, before any threshold."""
+
+    def equations(self, problem: Problem, state: State, W: Matrix) -> Equations:
+        """Every variable as a function of its parents in the final graph ``W`` (d, d).
+
+        In the units of the problem's rows; whatever else the learner used is frozen at its mean.
+        """
 
 
 class Weighting(Protocol):

@@ -14,22 +14,42 @@ import numpy as np
 import pandas as pd
 
 from rescore.checking import check_choice
-from rescore.estimators import Dagma, Golem, Linear, Notears, ReScore, StructureLearner
+from rescore.equations import Equations, from_arrays
+from rescore.estimators import (
+    Dagma,
+    Golem,
+    GranDAG,
+    Linear,
+    Notears,
+    NotearsMLP,
+    ReScore,
+    StructureLearner,
+)
 from rescore.graph import is_dag
 from rescore.graph.io import to_networkx
 from rescore.protocols import Status
 
 __all__ = ["load", "save"]
 
-SCHEMA = 1
+SCHEMA = 2
 ESTIMATORS: dict[str, Any] = {
     "Dagma": Dagma,
     "Golem": Golem,
+    "GranDAG": GranDAG,
     "Linear": Linear,
     "Notears": Notears,
+    "NotearsMLP": NotearsMLP,
     "ReScore": ReScore,
 }
-ARRAYS = ("adjacency_matrix", "sample_weight", "losses", "row_losses", "history")
+ARRAYS = (
+    "adjacency_matrix",
+    "sample_weight",
+    "losses",
+    "row_losses",
+    "history",
+    "noise_variance",
+)
+EQUATIONS = "equations_"  # how the names of their arrays begin
 
 
 def save(model: StructureLearner, folder: str | os.PathLike[str]) -> None:
@@ -58,7 +78,9 @@ def save(model: StructureLearner, folder: str | os.PathLike[str]) -> None:
         "losses": model.losses_.to_numpy(),
         "row_losses": model.row_losses_.to_numpy(),
         "history": model.history_.reset_index().to_numpy(float),
+        "noise_variance": model.noise_variance_.to_numpy(),
     }
+    arrays |= {EQUATIONS + name: array for name, array in model.equations_.arrays().items()}
     _replace(target / "arrays.npz", lambda path: np.savez_compressed(path, **arrays))
     _replace(target / "model.json", lambda path: path.write_text(described, encoding="utf-8"))
 
@@ -88,6 +110,8 @@ def load(folder: str | os.PathLike[str]) -> Any:
     model.losses_ = pd.DataFrame(arrays["losses"], index, names)
     model.row_losses_ = pd.Series(arrays["row_losses"], index, name="loss")
     model.history_ = _history(arrays["history"], about["history"])
+    model.equations_ = _equations(arrays, about["equations"], len(names))
+    model.noise_variance_ = pd.Series(arrays["noise_variance"], names, name="variance")
     model.status_ = Status[check_choice("status", about["status"], Status.__members__)]
     model.diagnostics_ = about["diagnostics"]
     return model
@@ -108,6 +132,7 @@ def _description(model: StructureLearner) -> dict[str, Any]:
         "rows": None if plain_rows else [_label(row) for row in model.losses_.index],
         "rows_name": None if model.losses_.index.name is None else str(model.losses_.index.name),
         "history": list(model.history_.reset_index().columns),
+        "equations": model.equations_.kind,
         "status": model.status_.name,
         "diagnostics": json.loads(json.dumps(_finite(model.diagnostics_), default=_label)),
     }
@@ -126,6 +151,8 @@ def _parameter(value: Any) -> Any:
         return _parameters(value)
     if value is None or isinstance(value, bool | int | float | str | np.number):
         return _label(value)
+    if isinstance(value, tuple | list) and all(isinstance(item, int) for item in value):
+        return list(value)  # widths of layers
     return [[_label(end) for end in edge] for edge in value]  # forbidden and required edges
 
 
@@ -133,6 +160,8 @@ def _estimator(described: dict[str, Any]) -> Any:
     params = dict(described)
     kind = ESTIMATORS[check_choice("the saved estimator", params.pop("class"), ESTIMATORS)]
     nested = {key: _estimator(v) if isinstance(v, dict) else v for key, v in params.items()}
+    if "hidden" in nested:
+        nested["hidden"] = tuple(nested["hidden"])  # JSON knows lists alone
     unknown = set(nested) - set(kind._get_param_names())
     if unknown:
         raise ValueError(f"The saved model has parameters this version lacks: {sorted(unknown)}.")
@@ -176,17 +205,28 @@ def _read_arrays(folder: Path, d: int, about: dict[str, Any]) -> dict[str, Any]:
     path = folder / "arrays.npz"
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name].astype(np.float64) for name in ARRAYS}
+            further = [name for name in archive.files if name.startswith(EQUATIONS)]
+            arrays = {name: archive[name].astype(np.float64) for name in (*ARRAYS, *further)}
     except (ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
         raise ValueError(f"'{path}' is damaged or not ours: {error}. Fit again.") from None
     n = len(arrays["sample_weight"])
     shapes = {"adjacency_matrix": (d, d), "losses": (n, d), "row_losses": (n,)}
+    shapes["noise_variance"] = (d,)
     rows_agree = about["rows"] is None or len(about["rows"]) == n
     if not rows_agree or any(arrays[name].shape != shape for name, shape in shapes.items()):
         raise ValueError(f"'{path}' does not belong to its model.json: the shapes differ.")
     if not is_dag(arrays["adjacency_matrix"]):
         raise ValueError(f"The graph in '{path}' has a cycle, so it is not a model of ours.")
     return arrays
+
+
+def _equations(arrays: dict[str, Any], kind: Any, d: int) -> Equations:
+    theirs = {
+        name.removeprefix(EQUATIONS): array
+        for name, array in arrays.items()
+        if name.startswith(EQUATIONS)
+    }
+    return from_arrays(kind, theirs, d)
 
 
 def _history(values: Any, columns: list[str]) -> pd.DataFrame:

@@ -46,7 +46,8 @@ def learn_moments(
     told = [f for f in noticed(stand_ins, prior, found, preparation) if f.code not in ROWWISE]
     one_row = Table(prior[None] @ stand_ins.values, table.names, ALL_ROWS)
     row_losses = likelihood_units(losses, np.ones(1))
-    return Fitted(one_row, stand_ins, result, row_losses, tuple(told))
+    equations = preparation.equations(stand_ins, prior, found)
+    return Fitted(one_row, stand_ins, result, row_losses, tuple(told), *equations)
 
 
 def _checked(table: Table, covariance: Any) -> Matrix:

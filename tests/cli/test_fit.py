@@ -27,7 +27,7 @@ def test_fit_finds_what_the_estimator_finds_with_its_defaults(cli_json, data, ta
     assert result["effective_rows"] == pytest.approx(model.diagnostics_["effective_rows"])
     saved = load(tmp_path / "run").get_params()
     for name, value in model.get_params().items():
-        if name not in ("estimator", "random_state"):
+        if name not in ("estimator", "estimator__random_state"):
             assert saved[name] == value
     assert sorted(result["files"]) == sorted(path.name for path in (tmp_path / "run").iterdir())
 
@@ -46,11 +46,10 @@ def test_every_option_reaches_the_estimator(cli_json, data, tmp_path):
         "--forbid", "a,c", "--require", "a,b",
     )  # fmt: skip
     saved = load(tmp_path / "run").get_params()
-    assert {name: saved[name] for name in ("tau", "weighting", "loss", "random_state")} == {
-        "tau": 0.7, "weighting": "uniform", "loss": "raw", "random_state": 3,
-    }  # fmt: skip
-    inner = {name: saved[f"estimator__{name}"] for name in ("lambda1", "threshold", "standardize")}
-    assert inner == {"lambda1": 0.2, "threshold": 0.4, "standardize": True}
+    around = {"tau": 0.7, "weighting": "uniform", "loss": "raw"}
+    assert {name: saved[name] for name in around} == around
+    inner = {"lambda1": 0.2, "threshold": 0.4, "standardize": True, "random_state": 3}
+    assert {name: saved[f"estimator__{name}"] for name in inner} == inner
     assert [list(edge) for edge in saved["estimator__forbidden"]] == [["a", "c"]]
     assert [list(edge) for edge in saved["estimator__required"]] == [["a", "b"]]
 

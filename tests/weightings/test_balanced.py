@@ -61,7 +61,7 @@ def test_groups_are_found_with_their_variances():
     member = np.arange(1000) < 250
     scale = np.where(member[:, None], [2.0, 0.5, 1.0, 1.0], [1.0, 1.0, 1.0, 3.0])
     losses = (rng.normal(size=(1000, 4)) * scale) ** 2
-    found = find_groups(losses, np.ones(1000), most=4, rng=rng)
+    found = find_groups(losses, np.ones(1000), most=4)
     assert found.count == 2
     small = int(found.share.argmin())
     assert found.share[small] == pytest.approx(0.25, abs=0.04)

@@ -14,6 +14,7 @@ from rescore.backbones import linear
 from rescore.backbones.closing import closing_lasso
 from rescore.checking import check_flag, check_number
 from rescore.compilation import float64
+from rescore.equations import Equations, LinearEquations
 from rescore.moments import Matrix
 from rescore.protocols import Problem, State, Status
 
@@ -103,6 +104,10 @@ class DagmaBackbone:
     def adjacency(self, state: State) -> Matrix:
         """The coefficients W, (d, d)."""
         return np.array(state.params.W)
+
+    def equations(self, problem: Problem, state: State, W: Matrix) -> Equations:
+        """Straight lines with the coefficients W, (d, d), through the mean."""
+        return LinearEquations(W, state.params.mean)
 
     def _status(self, path: _Path) -> Status:
         if path.h <= self.h_tol:

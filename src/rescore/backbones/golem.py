@@ -16,6 +16,7 @@ from rescore.backbones.closing import LEAST_GAIN, polished
 from rescore.backbones.likelihood import Closed, likelihood, likelihood_on_dag, noise_on_dag
 from rescore.checking import check_choice, check_flag, check_number
 from rescore.compilation import float64
+from rescore.equations import Equations, LinearEquations
 from rescore.graph import cut_to_dag
 from rescore.moments import Matrix
 from rescore.protocols import Problem, State, Status
@@ -112,6 +113,10 @@ class GolemBackbone:
     def adjacency(self, state: State) -> Matrix:
         """The coefficients W, (d, d)."""
         return np.array(state.params.W)
+
+    def equations(self, problem: Problem, state: State, W: Matrix) -> Equations:
+        """Straight lines with the coefficients W, (d, d), through the mean."""
+        return LinearEquations(W, state.params.mean)
 
     def _lambda1(self, equal: bool) -> float:
         """The penalty on edges; a search that only prepares another has GOLEM's own."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rescore.checking import check_number
+from rescore.equations import Equations, LinearEquations
 from rescore.moments import Matrix
 from rescore.ordered import ordered_graph
 from rescore.protocols import Problem, State, Status
@@ -56,3 +57,7 @@ class OrderedBackbone:
     def adjacency(self, state: State) -> Matrix:
         """The coefficients W, (d, d)."""
         return np.array(state.params.W)
+
+    def equations(self, problem: Problem, state: State, W: Matrix) -> Equations:
+        """Straight lines with the coefficients W, (d, d), through the mean."""
+        return LinearEquations(W, state.params.mean)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rescore.equations import Equations
 from rescore.moments import Matrix
 from rescore.protocols import Backbone, Mask, Problem, State, Status
 
@@ -63,3 +64,7 @@ class Repeated:
     def adjacency(self, state: State) -> Matrix:
         """That of the last fit."""
         return self.backbone.adjacency(state.params.last)
+
+    def equations(self, problem: Problem, state: State, W: Matrix) -> Equations:
+        """Those of the last fit."""
+        return self.backbone.equations(problem, state.params.last, W)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from rescore.equations import Equations
 from rescore.moments import Matrix
 from rescore.protocols import Backbone, Problem, State, Status
 
@@ -64,6 +65,10 @@ class Starts:
     def adjacency(self, state: State) -> Matrix:
         """That of the best start."""
         return self._learner().adjacency(_best(state.params))
+
+    def equations(self, problem: Problem, state: State, W: Matrix) -> Equations:
+        """Those of the best start."""
+        return self._learner().equations(problem, _best(state.params), W)
 
     def _learner(self) -> Backbone:
         return self.backbone

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 __all__ = ["fit_command", "fit_with_progress"]
 
 # Word on the command line -> estimator.
-LEARNERS = {"linear": "Linear", "notears": "Notears", "dagma": "Dagma", "golem": "Golem"}
+LEARNERS = {
+    "linear": "Linear",
+    "notears": "Notears",
+    "dagma": "Dagma",
+    "golem": "Golem",
+    "notears-mlp": "NotearsMLP",
+    "gran-dag": "GranDAG",
+}
 
 Tau = Annotated[
     float | None,
@@ -73,7 +80,7 @@ def fit_command(
     weighting: Weighting = None,
     loss: Loss = None,
     standardize: Standardize = None,
-    seed: Annotated[int, typer.Option(help="Seed of weightings that draw.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of learners that draw.")] = 0,
     truth: Annotated[
         Path | None, typer.Option(help="A graph to compare with; not used in the fit.")
     ] = None,
@@ -118,10 +125,11 @@ def fit_command(
             "lambda1": lambda1,
             "threshold": threshold,
             "standardize": standardize,
+            "random_state": seed,
             "forbidden": edge_pairs("--forbid", forbid or []) or None,
             "required": edge_pairs("--require", require or []) or None,
         }
-        around = {"tau": tau, "weighting": weighting, "loss": loss, "random_state": seed}
+        around = {"tau": tau, "weighting": weighting, "loss": loss}
         model = _model(learner, settings, around)
         table = read_input(
             data, FileFormat(delimiter, decimal, not no_header), weights=weights, groups=groups,
@@ -168,6 +176,8 @@ def _model(learner: str, settings: dict[str, Any], around: dict[str, Any]) -> An
 
     kind = getattr(estimators, LEARNERS[check_choice("--learner", learner, LEARNERS)])
     given = {name: value for name, value in settings.items() if value is not None}
+    if "random_state" not in kind().get_params():  # nothing is drawn, so no seed matters
+        del given["random_state"]
     inner = kind(**given)
     return estimators.ReScore(inner, **{n: v for n, v in around.items() if v is not None})
 

@@ -3,8 +3,20 @@
 from rescore.estimators.base import GraphLearner, StructureLearner
 from rescore.estimators.dagma import Dagma
 from rescore.estimators.golem import Golem
+from rescore.estimators.gran_dag import GranDAG
 from rescore.estimators.linear import Linear
 from rescore.estimators.notears import Notears
+from rescore.estimators.notears_mlp import NotearsMLP
 from rescore.estimators.rescored import ReScore
 
-__all__ = ["Dagma", "Golem", "GraphLearner", "Linear", "Notears", "ReScore", "StructureLearner"]
+__all__ = [
+    "Dagma",
+    "Golem",
+    "GranDAG",
+    "GraphLearner",
+    "Linear",
+    "Notears",
+    "NotearsMLP",
+    "ReScore",
+    "StructureLearner",
+]

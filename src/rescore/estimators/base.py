@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
 from rescore.algorithm import Record
 from rescore.backbones.repeated import Repeated
@@ -16,16 +17,20 @@ from rescore.backbones.starts import Starts
 from rescore.checking import check_integer
 from rescore.constraints import Edges
 from rescore.diagnosis import diagnose
+from rescore.equations import log_likelihoods, partial_dependence
 from rescore.fitting import Fitted, Preparation, learn
 from rescore.graph.io import to_networkx
 from rescore.protocols import Backbone, Status, Weighting
+from rescore.row_weights import prior_weights
 from rescore.summaries import learn_moments
-from rescore.tables.table import DataWarning
+from rescore.tables.matching import rows_like
+from rescore.tables.table import DataWarning, Table
+from rescore.text import listing
 from rescore.weightings.uniform import Uniform
 
 
 class StructureLearner(BaseEstimator):
-    """What all estimators share: the learned attributes, and saving them.
+    """What all estimators share: the learned attributes, and what can be asked of them.
 
     Attributes
     ----------
@@ -45,11 +50,83 @@ class StructureLearner(BaseEstimator):
         How the fit ended, as a sentence.
     diagnostics_ : dict
         Convergence, scales, condition number, cut edges, heaviest rows, warnings as data.
+    equations_ : Equations
+        Each variable as a function of its parents in the graph, in the units of X.
+    noise_variance_ : Series (d,)
+        The weighted variance of what the equations leave unexplained.
     n_features_in_ : int
         The number of columns.
     feature_names_in_ : ndarray of str
         The names of the columns, where X had some.
     """
+
+    def predict(self, X: Any) -> pd.DataFrame:
+        """Each variable of each row of X, from its parents there; one without parents, its mean.
+
+        Examples
+        --------
+        >>> from rescore import Linear, simulate
+        >>> X = simulate(nodes=3, degree=1, random_state=100).X
+        >>> Linear().fit(X).predict(X.head(2)).shape
+        (2, 3)
+        """
+        table = self._rows(X)
+        names = self.adjacency_matrix_.columns
+        return pd.DataFrame(self.equations_.predict(table.values), table.index, names)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The mean over rows of ``Σ_j log N(x_j; x̂_j, σ_j²)``, best on rows not seen by the fit.
+
+        ``x̂`` is what `predict` says and σ² is ``noise_variance_``; y is ignored, and so are
+        columns that were constant in the fit.
+
+        Examples
+        --------
+        >>> from rescore import Linear, simulate
+        >>> X = simulate(nodes=3, degree=1, random_state=100).X
+        >>> print(f"{Linear().fit(X[:1000]).score(X[1000:]):.0f}")
+        -4
+        """
+        table = self._rows(X)
+        w = prior_weights(sample_weight, len(table.values))
+        noise = np.asarray(self.noise_variance_, dtype=np.float64)
+        rows = log_likelihoods(self.equations_, noise, table.values)
+        return float(w[w > 0] @ rows[w > 0])
+
+    def effect(self, X: Any, cause: Any, effect: Any, *, points: int = 50) -> pd.Series:
+        """How ``effect`` depends on ``cause`` along their edge (partial dependence).
+
+        The mean of what `predict` says of ``effect`` over the rows of X, with ``cause`` set to
+        each of so many values between its least and its largest.  Without an edge it is constant.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> from rescore import Linear
+        >>> rain = np.random.default_rng(0).normal(size=500)
+        >>> X = pd.DataFrame({"rain": rain, "grass": 2 * rain + rain[::-1]})
+        >>> curve = Linear().fit(X).effect(X, "rain", "grass", points=3)
+        >>> bool(np.allclose(np.diff(curve) / np.diff(curve.index), 2, atol=0.2))
+        True
+        """
+        table = self._rows(X)
+        i, j = (self._position(name) for name in (cause, effect))
+        least, largest = table.values[:, i].min(), table.values[:, i].max()
+        values = np.linspace(least, largest, check_integer("points", points, at_least=2))
+        curve = partial_dependence(self.equations_, table.values, i, j, values)
+        return pd.Series(curve, pd.Index(values, name=cause), name=effect)
+
+    def _rows(self, X: Any) -> Table:
+        check_is_fitted(self, "equations_")
+        return rows_like(X, tuple(self.adjacency_matrix_.columns), type(self).__name__)
+
+    def _position(self, name: Any) -> int:
+        names = list(self.adjacency_matrix_.columns)
+        if name not in names:
+            raise ValueError(
+                f"{listing([name])} is not among the variables of the fit: {listing(names)}."
+            )
+        return names.index(name)
 
     def _store(self, X: Any, fitted: Fitted) -> Self:
         table, result = fitted.table, fitted.result
@@ -62,6 +139,8 @@ class StructureLearner(BaseEstimator):
         self.losses_ = pd.DataFrame(result.losses, index=table.index, columns=names, copy=False)
         self.row_losses_ = pd.Series(fitted.row_losses, index=table.index, name="loss")
         self.history_ = pd.DataFrame(list(result.history)).set_index("step")
+        self.equations_ = fitted.equations
+        self.noise_variance_ = pd.Series(fitted.noise_variance, index=names, name="variance")
         self.status_ = result.status
         self.diagnostics_ = diagnose(fitted)
         self._warn(fitted)
@@ -86,6 +165,7 @@ class GraphLearner(StructureLearner):
 
     backbone: type[Any]
     one_step = False  # whether the backbone's first step is its whole fit
+    linear = False  # whether its graph is one of straight lines
     standardize: bool
     forbidden: Edges | None
     required: Edges | None
@@ -109,10 +189,11 @@ class GraphLearner(StructureLearner):
         weighting: Weighting,
         warmup: int,
         on_step: Callable[[Record], Any] | None,
+        whole_fits: bool = False,  # whether weights move between fits, not between steps
     ) -> Fitted:
         backbone = self._backbone()
-        if self.one_step and warmup > 0:  # weights that move need another fit to move to
-            backbone = Repeated(backbone)
+        if whole_fits or (self.one_step and warmup > 0):
+            backbone = Repeated(backbone, self.max_steps)
         return learn(
             X,
             sample_weight,
@@ -134,6 +215,8 @@ class GraphLearner(StructureLearner):
 
 class LinearLearner(GraphLearner):
     """A learner that needs the rows' moments alone."""
+
+    linear = True
 
     def fit_moments(
         self,

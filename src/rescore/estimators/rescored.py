@@ -9,6 +9,7 @@ from rescore.estimators.base import GraphLearner, StructureLearner
 from rescore.protocols import Weighting
 from rescore.weightings.balanced import Balanced
 from rescore.weightings.exact import Exact
+from rescore.weightings.regrouped import Regrouped
 from rescore.weightings.uniform import Uniform
 
 WEIGHTINGS = ("auto", "balanced", "exact", "uniform")
@@ -26,17 +27,16 @@ class ReScore(StructureLearner):
         The box C(τ): weights stay between τ/n and 1/(τn).  1 is the plain learner.
     weighting : {"auto", "balanced", "exact", "uniform"}
         How the weights are chosen.  "balanced" finds groups of rows whose noise differs, balances
-        them and sets plain noise aside; homogeneous rows keep equal weights.  "exact" gives the
-        rows that fit worst the ceiling of the box.  "auto" is balanced, but exact if ``tau`` is
-        given or the learner standardises: balancing compares the noise of variables in their own
-        units.  "uniform" is the plain learner.
+        them and sets plain noise aside; with nonlinear learners after a first fit, in its own
+        residuals.  Homogeneous rows keep equal weights.  "exact" gives the rows that fit worst the
+        ceiling of the box.  "auto" is balanced, but exact if ``tau`` is given or the learner
+        standardises: balancing compares the noise of variables in their own units.  "uniform" is
+        the plain learner.
     loss : {"nll", "raw"}
         How "exact" ranks rows: by Gaussian likelihood with a variance per variable, or by the
         paper's plain sum of squared residuals.
     warmup : int
         Outer steps of the learner before exact weights move (the paper's K_reweight).
-    random_state : int, optional
-        Seed of the starting points from which "balanced" looks for groups.
 
     Examples
     --------
@@ -58,14 +58,12 @@ class ReScore(StructureLearner):
         weighting: str = "auto",
         loss: str = "nll",
         warmup: int = 1,
-        random_state: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.tau = tau
         self.weighting = weighting
         self.loss = loss
         self.warmup = warmup
-        self.random_state = random_state
 
     def fit(
         self,
@@ -81,18 +79,20 @@ class ReScore(StructureLearner):
                 f"estimator must be a learner such as Notears(), got {self.estimator!r}."
             )
         weighting, warmup = self._weighting()
-        return self._store(X, self.estimator._learn(X, sample_weight, weighting, warmup, on_step))
+        whole = isinstance(weighting, Regrouped)
+        fitted = self.estimator._learn(X, sample_weight, weighting, warmup, on_step, whole)
+        return self._store(X, fitted)
 
     def _weighting(self) -> tuple[Weighting, int]:
         """The inner player, and after how many outer steps it starts."""
         chosen = check_choice("weighting", self.weighting, WEIGHTINGS)
         warmup = check_integer("warmup", self.warmup, at_least=0)
-        seed = 0 if self.random_state is None else self.random_state
-        check_integer("random_state", seed, at_least=0)
         exact = Exact(USUAL_TAU if self.tau == "auto" else self.tau, self.loss)  # type: ignore[arg-type]
         if chosen == "uniform":
             return Uniform(), 0
         own_units = self.tau == "auto" and not self.estimator.standardize
         if chosen == "exact" or (chosen == "auto" and not own_units):
             return exact, warmup
-        return (Balanced(seed=seed) if self.tau == "auto" else Balanced(exact.tau, seed=seed)), 0
+        if self.estimator.linear:
+            return (Balanced() if self.tau == "auto" else Balanced(exact.tau)), 0
+        return (Regrouped() if self.tau == "auto" else Regrouped(exact.tau)), 1

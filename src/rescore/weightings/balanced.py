@@ -59,7 +59,6 @@ class Balanced:
 
     tau: float = 1e-4
     most_groups: int = 4
-    seed: int = 0
 
     def __post_init__(self) -> None:
         check_number("tau", self.tau, above=0, at_most=1)
@@ -78,17 +77,7 @@ class Balanced:
 
     def explain(self, state: Finding | None) -> dict[str, Any]:
         """Groups, their shares of the weight before and after, rows treated as noise."""
-        if state is None:
-            return {}
-        G = state.groups
-        return {
-            "summary": _summary(state),
-            "groups": G.count,
-            "share_before": G.share.tolist(),
-            "share_after": [float(state.w @ G.membership[:, k]) for k in range(G.count)],
-            "noise": state.noise.tolist(),
-            "noise_rows": float(G.membership[:, state.noise].sum()),
-        }
+        return {} if state is None else explained(state.w, state.groups, state.noise)
 
     def search(self, problem: Problem) -> Finding:
         """Follow every hypothesis from the plain and from the core graph; keep the likeliest."""
@@ -99,7 +88,7 @@ class Balanced:
         found = []
         for start in (plain, _core(problem, plain)):
             groups = self._groups(problem, start)
-            hypotheses = {_noise(groups, share).tobytes(): share for share in NOISE_SHARES}
+            hypotheses = {plain_noise(groups, share).tobytes(): share for share in NOISE_SHARES}
             found += [self._follow(problem, start, share) for share in hypotheses.values()]
         return max(found, key=lambda finding: finding.evidence)
 
@@ -107,8 +96,8 @@ class Balanced:
         """Group, balance, fit again, until the graph repeats."""
         for _ in range(ROUNDS):
             groups = self._groups(problem, current)
-            noise = _noise(groups, share)
-            w = self._weights(groups, noise, problem.prior)
+            noise = plain_noise(groups, share)
+            w = balanced_weights(groups, noise, problem.prior, self.tau)
             last, current = current, ordered_fit(problem, w)
             if (current.edges == last.edges).all():
                 break
@@ -120,28 +109,36 @@ class Balanced:
         for _ in range(2):
             precision = groups.membership @ (1 / groups.variance)  # (n, d)
             losses = problem.rows.regression_losses(fit.edges, precision * problem.prior[:, None])
-            groups = expectation_maximisation(losses, _counts(problem), groups.membership)
-        return groups.evidence - 0.5 * float(fit.edges.sum()) * np.log(_counts(problem).sum())
+            groups = expectation_maximisation(losses, row_counts(problem), groups.membership)
+        return groups.evidence - 0.5 * float(fit.edges.sum()) * np.log(row_counts(problem).sum())
 
     def _groups(self, problem: Problem, fit: Fit) -> Groups:
-        rng = np.random.default_rng(self.seed)  # the same at every look: no luck between them
-        return find_groups(fit.losses, _counts(problem), self.most_groups, rng)
-
-    def _weights(self, groups: Groups, noise: Mask, prior: Matrix) -> Matrix:
-        """``w_i = s_i Σ_k P_ik q_k/π_k``: inside C(τ) because every q_k/π_k is."""
-        q = np.where(noise, self.tau * groups.share, 0.0)
-        free = ~noise
-        left = 1 - q.sum()
-        share = groups.share[free] / groups.share[free].sum()
-        q[free] = left * balance(groups.variance[free], share, max(self.tau, 1 / FARTHEST))
-        w = prior * (groups.membership @ (q / groups.share))
-        return w / w.sum()
+        return find_groups(fit.losses, row_counts(problem), self.most_groups)
 
 
 def ordered_fit(problem: Problem, w: Matrix) -> Fit:
     """Ordered least squares on the rows weighted by ``w``: milliseconds, so it can be repeated."""
     W, mean = ordered_graph(problem, w)
     return Fit(W != 0, problem.rows.squared_residuals(W, mean))
+
+
+def balanced_weights(groups: Groups, noise: Mask, prior: Matrix, tau: float) -> Matrix:
+    """``w_i = s_i Σ_k P_ik q_k/π_k``: inside C(τ) because every q_k/π_k is.
+
+    Groups taken as ``noise`` (K,) get the floor of the box, the others masses that balance them.
+
+    Examples
+    --------
+    >>> groups = Groups(np.array([0.5, 0.5]), np.ones((2, 3)), np.eye(2), 0.0, 0.0)
+    >>> balanced_weights(groups, np.array([False, True]), np.array([0.5, 0.5]), 0.1).round(3)
+    array([0.95, 0.05])
+    """
+    q = np.where(noise, tau * groups.share, 0.0)
+    free = ~noise
+    share = groups.share[free] / groups.share[free].sum()
+    q[free] = (1 - q.sum()) * balance(groups.variance[free], share, max(tau, 1 / FARTHEST))
+    w = prior * (groups.membership @ (q / groups.share))
+    return w / w.sum()
 
 
 def balance(variance: Matrix, share: Matrix, tau: float) -> Matrix:
@@ -181,21 +178,44 @@ def balance(variance: Matrix, share: Matrix, tau: float) -> Matrix:
     return q / q.sum()
 
 
-def _summary(state: Finding) -> str:
-    """The decision as a sentence."""
-    G = state.groups
+def explained(w: Matrix, G: Groups, noise: Mask) -> dict[str, Any]:
+    """The decision as plain data, and as a sentence.
+
+    Examples
+    --------
+    >>> one = Groups(np.ones(1), np.ones((1, 3)), np.ones((2, 1)), 0.0, 0.0)
+    >>> explained(np.array([0.5, 0.5]), one, np.array([False]))["summary"]
+    'The rows look alike: all keep the weight they had.'
+    """
+    after = [float(w @ G.membership[:, k]) for k in range(G.count)]
+    return {
+        "summary": _summary(G, after, noise),
+        "groups": G.count,
+        "share_before": G.share.tolist(),
+        "share_after": after,
+        "noise": noise.tolist(),
+        "noise_rows": float(G.membership[:, noise].sum()),
+    }
+
+
+def _summary(G: Groups, after: list[float], noise: Mask) -> str:
     if G.count == 1:
         return "The rows look alike: all keep the weight they had."
     shares = ", ".join(
-        f"{before:.0%} of the rows with {state.w @ G.membership[:, k]:.0%} of the weight"
-        + " (taken as noise)" * bool(state.noise[k])
-        for k, before in enumerate(G.share)
+        f"{before:.0%} of the rows with {then:.0%} of the weight" + " (taken as noise)" * bool(bad)
+        for before, then, bad in zip(G.share, after, noise, strict=True)
     )
     return f"The rows fall into {G.count} groups whose noise differs: {shares}."
 
 
-def _counts(problem: Problem) -> Matrix:
-    """How many rows each row stands for, (n,)."""
+def row_counts(problem: Problem) -> Matrix:
+    """How many rows each row stands for, (n,).
+
+    Examples
+    --------
+    >>> row_counts(Problem.unconstrained(np.eye(3)))
+    array([1., 1., 1.])
+    """
     return problem.prior * problem.effective_rows(problem.prior)
 
 
@@ -212,8 +232,16 @@ def _core(problem: Problem, current: Fit) -> Fit:
     return current
 
 
-def _noise(groups: Groups, share: float) -> Mask:
-    """Which groups have larger noise than the largest group in that share of the variables."""
+def plain_noise(groups: Groups, share: float) -> Mask:
+    """Which groups have larger noise than the largest group in that share of the variables.
+
+    Examples
+    --------
+    >>> variance = np.array([[1.0, 1.0], [0.1, 9.0], [9.0, 9.0]])
+    >>> groups = Groups(np.array([0.8, 0.1, 0.1]), variance, np.eye(3), 0.0, 0.0)
+    >>> plain_noise(groups, share=0.9)
+    array([False, False,  True])
+    """
     core = int(groups.share.argmax())
     larger = (groups.variance > LARGER * groups.variance[core]).mean(axis=1)
     noise = larger >= share

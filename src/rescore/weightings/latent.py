@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rescore.moments import Matrix
 
@@ -26,7 +27,7 @@ class Groups:
         return len(self.share)
 
 
-def find_groups(losses: Matrix, counts: Matrix, most: int, rng: np.random.Generator) -> Groups:
+def find_groups(losses: Matrix, counts: Matrix, most: int) -> Groups:
     """The number of variance groups the rows show, by BIC, and who belongs to them.
 
     ``counts`` (n,) says how many rows each row stands for.
@@ -36,13 +37,13 @@ def find_groups(losses: Matrix, counts: Matrix, most: int, rng: np.random.Genera
     >>> rng = np.random.default_rng(0)
     >>> scale = np.where(np.arange(400)[:, None] < 300, [1.0, 0.1, 1.0], [0.1, 1.0, 1.0])
     >>> losses = (rng.normal(size=(400, 3)) * scale) ** 2
-    >>> find_groups(losses, np.ones(400), most=3, rng=rng).count
+    >>> find_groups(losses, np.ones(400), most=3).count
     2
     """
     losses = losses + 1e-300  # a perfect fit has no logarithm
     best = expectation_maximisation(losses, counts, np.ones((len(losses), 1)))
     for K in range(2, most + 1):
-        starts = [_by_pattern(losses, K, rng), _by_size(losses, counts, K, 0.05)]
+        starts = [_by_pattern(losses, counts, K), _by_size(losses, counts, K, 0.05)]
         starts.append(_by_size(losses, counts, K, 0.2))
         found = [expectation_maximisation(losses, counts, start) for start in starts]
         better = max(found, key=lambda groups: groups.likelihood)
@@ -87,32 +88,45 @@ def expectation_maximisation(losses: Matrix, counts: Matrix, membership: Matrix)
     return Groups(counts @ membership / n, variance, membership, likelihood, likelihood - penalty)
 
 
-def _by_pattern(losses: Matrix, K: int, rng: np.random.Generator) -> Matrix:
-    """Rows whose losses are large in the same variables, by k-means on their leading patterns."""
-    Z = np.log(losses / losses.mean(axis=0) + 1e-2)
-    U, s, _ = np.linalg.svd(Z - Z.mean(axis=0), full_matrices=False)
-    Y = (U * s)[:, :K]
-    centres = Y[rng.integers(len(Y), size=1)]
-    for _ in range(1, K):
-        distance = _distances(Y, centres).min(axis=1)
-        chosen = rng.choice(len(Y), p=distance / distance.sum()) if distance.any() else 0
-        centres = np.vstack([centres, Y[chosen]])
+def _by_pattern(losses: Matrix, counts: Matrix, K: int) -> Matrix:
+    """Rows whose losses are large in the same variables, by k-means on their leading patterns.
+
+    It starts from slices of equal size along the first pattern, so that nothing is drawn.
+    """
+    Z = np.log(losses / (counts @ losses / counts.sum()) + 1e-2)
+    Z = Z - counts @ Z / counts.sum()
+    patterns = np.linalg.eigh((Z * counts[:, None]).T @ Z)[1][:, ::-1]
+    Y = Z @ patterns[:, :K]
+    nearest = _slices(Y[:, 0], counts, K)
     for _ in range(15):
+        size = np.bincount(nearest, counts, minlength=K)
+        totals = [np.bincount(nearest, counts * y, minlength=K) for y in Y.T]
+        centres = np.array(totals).T / np.maximum(size, 1e-12)[:, None]
         nearest = _distances(Y, centres).argmin(axis=1)
-        centres = np.array(
-            [Y[nearest == k].mean(axis=0) if (nearest == k).any() else centres[k] for k in range(K)]
-        )
     return _softened(nearest, K)
+
+
+def _slices(score: Matrix, counts: Matrix, K: int) -> NDArray[np.intp]:
+    """The rows by score in K slices that stand for equally many rows, (n,)."""
+    order = np.argsort(score, kind="stable")
+    before = np.cumsum(counts[order]) - counts[order] / 2
+    slices = np.empty(len(score), dtype=np.intp)
+    slices[order] = np.minimum(before * K / counts.sum(), K - 1).astype(np.intp)
+    return slices
 
 
 def _by_size(losses: Matrix, counts: Matrix, K: int, tail: float) -> Matrix:
     """The ``tail`` of the rows that fit worst, cut again for every further group."""
     loss = (losses / (counts @ losses)).sum(axis=1)
-    cuts = np.quantile(loss, [1 - tail * 4.0**-k for k in range(K - 1)])
-    return _softened(np.searchsorted(cuts, loss), K)
+    order = np.argsort(loss, kind="stable")
+    below = np.cumsum(counts[order]) / counts.sum()
+    cuts = [1 - tail * 4.0**-k for k in range(K - 1)]
+    group = np.empty(len(loss), dtype=np.intp)
+    group[order] = np.searchsorted(cuts, below)
+    return _softened(group, K)
 
 
-def _softened(group: Matrix, K: int) -> Matrix:
+def _softened(group: NDArray[np.intp], K: int) -> Matrix:
     membership = np.full((len(group), K), 0.1 / K)
     membership[np.arange(len(group)), group] += 0.9
     return membership
