@@ -172,3 +172,9 @@ def test_hostile_names_do_no_harm(cli, tmp_path, request):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["home"]
     assert sorted(path.name for path in home.iterdir()) == ["data.csv", "run"]
     assert all(path.is_file() for path in run.iterdir())
+
+
+def test_an_option_the_learner_does_not_know_is_refused_in_words(program, data):
+    result = program("fit", data, "--learner", "linear", "--lambda1", 0.1)
+    assert result.returncode == 2
+    assert "--lambda1 means nothing to the learner linear" in result.stderr

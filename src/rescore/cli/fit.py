@@ -176,9 +176,10 @@ def _model(learner: str, settings: dict[str, Any], around: dict[str, Any]) -> An
 
     kind = getattr(estimators, LEARNERS[check_choice("--learner", learner, LEARNERS)])
     given = {name: value for name, value in settings.items() if value is not None}
-    if "random_state" not in kind().get_params():  # nothing is drawn, so no seed matters
-        del given["random_state"]
-    inner = kind(**given)
+    unknown = given.keys() - kind().get_params().keys()
+    for name in unknown - {"random_state"}:  # where nothing is drawn no seed matters
+        raise ValueError(f"--{name} means nothing to the learner {learner}; leave it out.")
+    inner = kind(**{name: value for name, value in given.items() if name not in unknown})
     return estimators.ReScore(inner, **{n: v for n, v in around.items() if v is not None})
 
 
