@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,23 @@ class Recorder:
         return LinearEquations(W, np.zeros(5))
 
 
+class Drifting:
+    """Gives the first row more at every call."""
+
+    tau = 0.01
+
+    def init(self, n, d):
+        return 0
+
+    def step(self, problem, losses, state):
+        w = np.array(problem.prior)
+        w[0] = (state + 1) / 10
+        return w, state + 1
+
+    def explain(self, state):
+        return {}
+
+
 @pytest.mark.parametrize("warmup", [0, 1, 3])
 def test_weights_move_only_after_the_warm_up(warmup, chain):
     recorder = Recorder(steps=5)
@@ -54,6 +73,51 @@ def test_a_learner_that_never_stops_ends_at_the_step_limit(chain):
     found = rescore(Problem.unconstrained(chain), Recorder(steps=99), Exact(0.5), max_steps=4)
     assert found.status is Status.STEP_LIMIT
     assert len(found.history) == 4
+
+
+def stop_at(step):
+    def on_step(record):
+        if record["step"] == step:
+            raise KeyboardInterrupt
+
+    return on_step
+
+
+def test_ctrl_c_ends_with_what_was_reached(chain):
+    recorder = Recorder(steps=99)
+    problem = Problem.unconstrained(chain)
+    found = rescore(problem, recorder, Exact(0.5), on_step=stop_at(3))
+    assert found.status is Status.INTERRUPTED
+    assert len(found.history) == 3
+    assert found.sample_weight is recorder.weights[-1]
+
+
+def test_ctrl_c_before_the_first_step_is_not_caught(chain):
+    class Impatient(Recorder):
+        def step(self, problem, w, state):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rescore(Problem.unconstrained(chain), Impatient(steps=9), Exact(0.5))
+
+
+class InParts(Recorder):
+    """Its states are settled after every third step."""
+
+    def step(self, problem, w, state):
+        return replace(super().step(problem, w, state), settled=state.params % 3 == 2)
+
+
+def test_weights_wait_until_the_learner_has_settled(chain):
+    learner = InParts(steps=7)
+    rescore(Problem.unconstrained(chain), learner, Drifting())
+    assert [w[0] for w in learner.weights] == [learner.weights[0][0]] * 3 + [0.1] * 3 + [0.2]
+
+
+def test_ctrl_c_goes_back_to_the_last_settled_step(chain):
+    learner = InParts(steps=99)
+    found = rescore(Problem.unconstrained(chain), learner, Drifting(), on_step=stop_at(5))
+    assert found.sample_weight is learner.weights[2]
 
 
 def test_the_inner_step_is_never_below_uniform_weights(chain):

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rescore as rs
+from rescore.protocols import Status
 
 ESTIMATORS = [
     rs.Linear(),
@@ -163,3 +164,15 @@ def test_importing_rescore_changes_and_loads_nothing():
         "assert before[0] == dict(os.environ)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_ctrl_c_keeps_what_was_reached_and_stops_the_caller(chain):
+    def stop(record):
+        raise KeyboardInterrupt
+
+    model = rs.ReScore(rs.Notears(), tau=0.5)
+    with pytest.raises(KeyboardInterrupt, match="Stopped by Ctrl-C"):
+        model.fit(chain, on_step=stop)
+    assert model.status_ is Status.INTERRUPTED
+    assert model.adjacency_matrix_.shape == (5, 5)
+    assert not model.diagnostics_["converged"]

@@ -6,6 +6,7 @@ import pytest
 
 import rescore as rs
 from rescore.saving import load, save
+from rescore.weightings.exact import Exact
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +37,21 @@ def test_unnamed_rows_and_columns_come_back(chain, tmp_path):
     model = rs.Notears().fit(chain)
     save(model, tmp_path)
     pd.testing.assert_frame_equal(load(tmp_path).losses_, model.losses_)
+
+
+def test_a_weighting_of_one_s_own_comes_back_with_its_parameters(chain, tmp_path):
+    model = rs.ReScore(rs.Linear(), weighting=Exact(tau=0.3, loss="raw")).fit(chain)
+    save(model, tmp_path)
+    assert load(tmp_path).weighting == Exact(tau=0.3, loss="raw")
+
+
+def test_a_weighting_nobody_knows_is_refused(chain, tmp_path):
+    class Unknown(Exact):
+        pass
+
+    model = rs.ReScore(rs.Linear(), weighting=Unknown()).fit(chain)
+    with pytest.raises(TypeError, match="can be saved"):
+        save(model, tmp_path)
 
 
 def test_an_unfitted_model_is_refused(tmp_path):

@@ -1,7 +1,7 @@
 """ReScore: learn the graph on weighted rows, weigh up the rows that fit worst, and again."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,8 @@ def rescore(
 ) -> Result:
     """Algorithm 1 of the paper.  ``warmup`` is its K_reweight: outer steps before weights move.
 
+    Ctrl-C ends it early, with what the last settled step had reached.
+
     Examples
     --------
     >>> from rescore.backbones.notears import NotearsBackbone
@@ -56,13 +58,23 @@ def rescore(
     w, memory = problem.prior, weighting.init(*problem.rows.shape)
     state = backbone.init(problem)
     history: list[Record] = []
-    while state.status is Status.RUNNING and len(history) < max_steps:
-        if len(history) >= warmup:  # the graph is fixed: weigh up the rows that fit worst
-            w, memory = weighting.step(problem, backbone.losses(problem, state), memory)
-        state = backbone.step(problem, w, state)  # the weights are fixed: improve the graph
-        history.append(_record(len(history) + 1, problem, backbone, weighting, w, state))
-        if on_step is not None:
-            on_step(history[-1])
+    reached = None  # the last settled state, and the weights it was learned with
+    try:
+        while state.status is Status.RUNNING and len(history) < max_steps:
+            if len(history) >= warmup and state.settled:
+                # The graph is fixed: weigh up the rows that fit worst.
+                w, memory = weighting.step(problem, backbone.losses(problem, state), memory)
+            state = backbone.step(problem, w, state)  # the weights are fixed: improve the graph
+            if state.settled:
+                reached = w, state
+            history.append(_record(len(history) + 1, problem, backbone, weighting, w, state))
+            if on_step is not None:
+                on_step(history[-1])
+    except KeyboardInterrupt:
+        if not history:
+            raise
+        w, state = reached or (w, state)
+        state = replace(state, status=Status.INTERRUPTED)
     return _result(problem, backbone, w, state, history, weighting.explain(memory))
 
 

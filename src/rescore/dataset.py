@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rescore.tables.labels import row_labels
 from rescore.tables.table import Table, as_table
 from rescore.text import listing, printable
 
@@ -54,7 +55,7 @@ class Dataset:
         """
         table = as_table(X) if names is None else as_table(X).renamed(tuple(names))
         edges = None if truth is None else _edges(truth, table.names)
-        labels = None if groups is None else _labels(groups, table.index)
+        labels = None if groups is None else row_labels(groups, table.index)
         return cls(table, edges, labels, str(source))
 
     @classmethod
@@ -163,25 +164,3 @@ def _aligned(truth: pd.DataFrame, names: Iterable[Hashable]) -> pd.DataFrame:
                 "Rename them, or give truth.to_numpy() if the order is already the same."
             )
     return truth.loc[wanted, wanted]
-
-
-def _labels(groups: Any, index: pd.Index) -> NDArray[Any]:
-    """One group label per row, checked against the rows of X."""
-    if isinstance(groups, pd.Series) and not groups.index.equals(index):
-        raise ValueError(
-            "groups is a Series on another index than X. Reindex it, or give groups.to_numpy() if "
-            "it is already in the order of the rows."
-        )
-    if np.shape(groups) != (len(index),):
-        raise ValueError(
-            f"groups must hold one label for each of the {len(index)} rows; its shape is "
-            f"{np.shape(groups)}."
-        )
-    labels = pd.Series(list(groups)).to_numpy(copy=True)  # numpy alone would turn 1 into '1'
-    if pd.isna(labels).any():
-        raise ValueError(
-            f"groups has {int(pd.isna(labels).sum())} missing label(s); name the group of every "
-            "row, for example with fillna('unknown')."
-        )
-    labels.flags.writeable = False
-    return labels

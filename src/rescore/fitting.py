@@ -12,10 +12,11 @@ from rescore.checking import check_flag
 from rescore.constraints import Edges, edge_masks
 from rescore.equations import Equations, residual_moments
 from rescore.moments import Matrix, Rows
-from rescore.protocols import Backbone, Problem, Weighting
+from rescore.protocols import Backbone, Codes, Problem, Weighting
 from rescore.row_weights import prior_weights, rows_stood_for
 from rescore.tables.distinct import Distinct, distinct_rows
 from rescore.tables.findings import Finding, findings
+from rescore.tables.labels import group_codes, row_labels
 from rescore.tables.spread import correlation, spread
 from rescore.tables.table import Table, as_table
 from rescore.text import listing
@@ -49,14 +50,17 @@ class Preparation:
     forbidden: Edges | None = None
     required: Edges | None = None
 
-    def problem(self, table: Table, prior: Matrix, count: float) -> Problem:
+    def problem(
+        self, table: Table, prior: Matrix, count: float, groups: Codes | None = None
+    ) -> Problem:
         """The table as a learner sees it; constant columns are isolated nodes."""
         allowed, required = edge_masks(table.names, self.forbidden, self.required)
         varying = np.zeros(len(table.names), dtype=bool)
         varying[spread(table).varying] = True
         _refuse_required_constants(table, required, varying)
         X = _standardised(table.values, prior).values if self.standardize else table.values
-        return Problem(Rows(X), prior, allowed & np.outer(varying, varying), required, count)
+        allowed &= np.outer(varying, varying)
+        return Problem(Rows(X), prior, allowed, required, count, groups)
 
     def equations(self, table: Table, prior: Matrix, result: Result) -> tuple[Equations, Matrix]:
         """What was learned from the table in the table's own units, and its noise variances (d,).
@@ -80,6 +84,7 @@ def learn(
     weighting: Weighting,
     preparation: Preparation,
     *,
+    groups: Any = None,
     warmup: int = 1,
     max_steps: int = 100,
     on_step: Callable[[Record], Any] | None = None,
@@ -90,9 +95,10 @@ def learn(
     prior = prior_weights(sample_weight, len(table.values))
     used = prior > 0  # a row of weight zero is a row that is not there
     kept = table if used.all() else as_table(_subset(table, used))
-    merged = distinct_rows(kept, prior[used])
+    codes = None if groups is None else group_codes(row_labels(groups, table.index)[used])
+    merged = distinct_rows(kept, prior[used], codes)
     count = rows_stood_for(sample_weight, prior)
-    problem = preparation.problem(merged.table, merged.weight, count)
+    problem = preparation.problem(merged.table, merged.weight, count, merged.groups)
     found = rescore(
         problem, backbone, weighting, warmup=warmup, max_steps=max_steps, on_step=on_step
     )

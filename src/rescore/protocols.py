@@ -12,6 +12,7 @@ from rescore.equations import Equations
 from rescore.moments import Matrix, Rows
 
 Mask = NDArray[np.bool_]
+Codes = NDArray[np.intp]
 
 
 class Status(Enum):
@@ -27,6 +28,7 @@ class Status(Enum):
         "Not converged: the limit of outer steps was reached; the weakest edges on cycles were "
         "cut. Raise max_steps."
     )
+    INTERRUPTED = "Stopped by Ctrl-C: the graph is the best one reached by then."
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +37,9 @@ class Problem:
 
     ``prior`` (n,) sums to one; ``count`` is how many rows the table stands for, if other than n.
     ``allowed`` and ``required`` are (d, d), ``[i, j]`` for i → j;
-    required edges are allowed, acyclic, and exempt from penalty and threshold.  Neither a true
-    graph nor group labels have a place here.
+    required edges are allowed, acyclic, and exempt from penalty and threshold.  ``groups`` (n,),
+    numbered from zero, are there only for a method that needs them.  A true graph has no place
+    here.
     """
 
     rows: Rows
@@ -44,6 +47,7 @@ class Problem:
     allowed: Mask
     required: Mask
     count: float | None = None
+    groups: Codes | None = None
 
     def effective_rows(self, w: Matrix) -> float:
         """``N / Σ w_i²/s_i``: how many rows of equal weight would be as informative as ``w``.
@@ -74,11 +78,15 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Where a learner stands: its own parameters, its status, and numbers worth recording."""
+    """Where a learner stands: its own parameters, its status, and numbers worth recording.
+
+    While it is not ``settled`` the weights stay as they are, because its losses mean nothing yet.
+    """
 
     params: Any
     status: Status = Status.RUNNING
     trace: Mapping[str, float] = field(default_factory=dict)
+    settled: bool = True
 
 
 class Backbone(Protocol):

@@ -3,6 +3,7 @@
 Both are plain data.  Loading executes nothing from the files, whoever wrote them.
 """
 
+import inspect
 import json
 import os
 import zipfile
@@ -28,6 +29,11 @@ from rescore.estimators import (
 from rescore.graph import is_dag
 from rescore.graph.io import to_networkx
 from rescore.protocols import Status
+from rescore.weightings.balanced import Balanced
+from rescore.weightings.exact import Exact
+from rescore.weightings.inverse_propensity import InversePropensity
+from rescore.weightings.regrouped import Regrouped
+from rescore.weightings.uniform import Uniform
 
 __all__ = ["load", "save"]
 
@@ -41,6 +47,10 @@ ESTIMATORS: dict[str, Any] = {
     "NotearsMLP": NotearsMLP,
     "ReScore": ReScore,
 }
+WEIGHTINGS: dict[str, Any] = {
+    kind.__name__: kind for kind in (Balanced, Exact, InversePropensity, Regrouped, Uniform)
+}
+KINDS = ESTIMATORS | WEIGHTINGS
 ARRAYS = (
     "adjacency_matrix",
     "sample_weight",
@@ -140,14 +150,14 @@ def _description(model: StructureLearner) -> dict[str, Any]:
 
 def _parameters(model: Any) -> dict[str, Any]:
     name = type(model).__name__
-    if ESTIMATORS.get(name) is not type(model):
-        raise TypeError(f"Only {', '.join(ESTIMATORS)} can be saved, got {type(model)!r}.")
-    params = model.get_params(deep=False)
+    if KINDS.get(name) is not type(model):
+        raise TypeError(f"Only {', '.join(KINDS)} can be saved, got {type(model)!r}.")
+    params = vars(model) if name in WEIGHTINGS else model.get_params(deep=False)
     return {"class": name} | {key: _parameter(value) for key, value in params.items()}
 
 
 def _parameter(value: Any) -> Any:
-    if isinstance(value, StructureLearner):
+    if isinstance(value, StructureLearner) or hasattr(value, "step"):
         return _parameters(value)
     if value is None or isinstance(value, bool | int | float | str | np.number):
         return _label(value)
@@ -158,11 +168,11 @@ def _parameter(value: Any) -> Any:
 
 def _estimator(described: dict[str, Any]) -> Any:
     params = dict(described)
-    kind = ESTIMATORS[check_choice("the saved estimator", params.pop("class"), ESTIMATORS)]
+    kind = KINDS[check_choice("the saved estimator", params.pop("class"), KINDS)]
     nested = {key: _estimator(v) if isinstance(v, dict) else v for key, v in params.items()}
     if "hidden" in nested:
         nested["hidden"] = tuple(nested["hidden"])  # JSON knows lists alone
-    unknown = set(nested) - set(kind._get_param_names())
+    unknown = set(nested) - set(inspect.signature(kind).parameters)
     if unknown:
         raise ValueError(f"The saved model has parameters this version lacks: {sorted(unknown)}.")
     return kind(**nested)

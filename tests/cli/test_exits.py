@@ -6,9 +6,12 @@ import sys
 import pytest
 
 from rescore import estimators
+from rescore.backbones.notears import NotearsBackbone
 from rescore.cli.guard import one_line
 from rescore.cli.terminal import uninterrupted
+from rescore.protocols import Status
 from rescore.report import files
+from rescore.saving import load
 
 
 def only_line(text):
@@ -104,6 +107,21 @@ def test_ctrl_c_is_exit_code_130_and_writes_nothing(cli, data, monkeypatch, tmp_
     assert result.exit_code == 130
     assert only_line(result.stderr).startswith("interrupted")
     assert not (tmp_path / "run").exists()
+
+
+def test_ctrl_c_during_a_fit_writes_what_was_reached(cli, data, monkeypatch, tmp_path):
+    step = NotearsBackbone.step
+
+    def interrupted_step(self, problem, w, state):
+        if state.trace:  # the second step
+            os.kill(os.getpid(), signal.SIGINT)
+        return step(self, problem, w, state)
+
+    monkeypatch.setattr(NotearsBackbone, "step", interrupted_step)
+    result = cli("fit", data, "-o", tmp_path / "run")
+    assert result.exit_code == 130
+    assert result.stderr.splitlines()[-1].startswith("interrupted")
+    assert load(tmp_path / "run").status_ is Status.INTERRUPTED
 
 
 def test_ctrl_c_while_writing_waits_for_the_files(cli, data, monkeypatch, tmp_path):

@@ -16,7 +16,7 @@ from rescore.backbones.ordered import OrderedBackbone
 from rescore.backbones.repeated import Repeated
 from rescore.graph import is_dag
 from rescore.moments import Rows
-from rescore.protocols import Problem
+from rescore.protocols import Problem, Status
 from rescore.weightings import box
 from rescore.weightings.balanced import Balanced
 from rescore.weightings.exact import Exact
@@ -172,6 +172,19 @@ def test_masks_are_honoured(players, chain):
     assert found.W[0, 1] == 0
     assert found.W[0, 4] != 0
     assert is_dag(found.W)
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_ctrl_c_leaves_a_dag_with_finite_losses(backbone, step, chain):
+    def stop(record):
+        if record["step"] == step:
+            raise KeyboardInterrupt
+
+    found = rescore(Problem.unconstrained(chain), backbone, Exact(0.5), on_step=stop)
+    assert found.status is Status.INTERRUPTED or len(found.history) < step
+    assert is_dag(found.W)
+    assert np.isfinite(found.losses).all()
+    assert np.isfinite(found.equations.predict(chain)).all()
 
 
 def test_history_tells_every_step(players, chain):

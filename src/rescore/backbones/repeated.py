@@ -1,4 +1,4 @@
-"""A backbone whose one step is a whole fit of another, for weights that move between fits."""
+"""A learner fitted again and again, for weights that move between whole fits."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -11,14 +11,17 @@ from rescore.protocols import Backbone, Mask, Problem, State, Status
 
 
 class _Fits(NamedTuple):
-    last: State  # of the wrapped learner
-    w: Matrix | None  # the weights it was fitted with
-    seen: tuple[Mask, ...]  # the graphs of all fits so far
+    current: State  # of the wrapped learner
+    w: Matrix | None  # the weights it is fitted with
+    steps: int  # of the current fit
+    seen: tuple[Mask, ...]  # the graphs of all whole fits so far
 
 
 @dataclass(frozen=True)
 class Repeated:
-    """Fit the learner from scratch at every step; done when weights or graph repeat.
+    """Whole fits of a learner, each from scratch; done when weights or graph repeat.
+
+    Between the steps of one fit the state is not settled, so that the weights stay.
 
     Examples
     --------
@@ -40,31 +43,40 @@ class Repeated:
 
     def init(self, problem: Problem) -> State:
         """Nothing fitted yet."""
-        return State(_Fits(self.backbone.init(problem), None, ()))
+        return State(_Fits(self.backbone.init(problem), None, 0, ()))
 
     def step(self, problem: Problem, w: Matrix, state: State) -> State:
-        """A whole fit with the weights fixed, unless it was just done with the very same ones."""
+        """A step of the current fit; of a new one if that is done and the weights have changed."""
         fits: _Fits = state.params
-        if fits.w is not None and np.array_equal(fits.w, w):
-            return replace(state, status=fits.last.status)
-        last = self.backbone.init(problem)
-        for _ in range(self.max_steps):
-            last = self.backbone.step(problem, w, last)
-            if last.status is not Status.RUNNING:
-                break
-        graph = np.abs(self.backbone.adjacency(last)) > self.threshold
+        if state.settled and fits.w is not None:
+            if np.array_equal(fits.w, w):
+                return replace(state, status=fits.current.status)
+            fits = fits._replace(current=self.backbone.init(problem), steps=0)
+        current = self.backbone.step(problem, w, fits.current)
+        fits = fits._replace(current=current, w=w, steps=fits.steps + 1)
+        if current.status is Status.RUNNING and fits.steps < self.max_steps:
+            return State(fits, trace=current.trace, settled=False)
+        return self._whole(fits)
+
+    def _whole(self, fits: _Fits) -> State:
+        """The end of a fit, and of them all if its graph was found before."""
+        current = fits.current
+        if current.status is Status.RUNNING:
+            current = replace(current, status=Status.STEP_LIMIT)
+        graph = np.abs(self.backbone.adjacency(current)) > self.threshold
         repeats = any((graph == earlier).all() for earlier in fits.seen)
-        status = last.status if repeats else Status.RUNNING
-        return State(_Fits(last, w, (*fits.seen, graph)), status, last.trace)
+        status = current.status if repeats else Status.RUNNING
+        fits = fits._replace(current=current, seen=(*fits.seen, graph))
+        return State(fits, status, current.trace)
 
     def losses(self, problem: Problem, state: State) -> Matrix:
-        """Those of the last fit."""
-        return self.backbone.losses(problem, state.params.last)
+        """Those of the current fit."""
+        return self.backbone.losses(problem, state.params.current)
 
     def adjacency(self, state: State) -> Matrix:
-        """That of the last fit."""
-        return self.backbone.adjacency(state.params.last)
+        """That of the current fit."""
+        return self.backbone.adjacency(state.params.current)
 
     def equations(self, problem: Problem, state: State, W: Matrix) -> Equations:
-        """Those of the last fit."""
-        return self.backbone.equations(problem, state.params.last, W)
+        """Those of the current fit."""
+        return self.backbone.equations(problem, state.params.current, W)

@@ -34,7 +34,7 @@ Tau = Annotated[
 Weighting = Annotated[
     str | None,
     typer.Option(
-        help="auto, balanced, exact, or uniform (the plain learner).",
+        help="auto, balanced, exact, inverse-propensity (by --groups), or uniform (none).",
         show_default=default_of("ReScore", "weighting"),
     ),
 ]
@@ -93,7 +93,7 @@ def fit_command(
     ] = None,
     groups: Annotated[
         str | None,
-        typer.Option(help="Column, or file, of labels: reported on, not fitted."),
+        typer.Option(help="Column, or file, of labels: reported on; fitted only where needed."),
     ] = None,
     drop: Annotated[
         list[str] | None, typer.Option(help="Columns to leave out, separated by commas.")
@@ -136,12 +136,25 @@ def fit_command(
             drop=names_in(drop or []),
         )  # fmt: skip
         graph = None if truth is None else _read_truth(truth, edge_direction, table.X)
-        fit_with_progress(model, table, "fitting")
+        stopped = _stopped_early(model, table)
     run = Run(
         model, table.groups, None if graph is None else _scores(graph, model),
         warnings=tuple(notes), command=ctx.obj, source=data.name,
     )  # fmt: skip
     finish(run, output, as_json)
+    if stopped:
+        raise KeyboardInterrupt
+
+
+def _stopped_early(model: Any, table: "Input") -> bool:
+    """Fit; whether Ctrl-C ended it.  What was reached by then is in the model, if anything was."""
+    try:
+        fit_with_progress(model, table, "fitting")
+    except KeyboardInterrupt:
+        if not hasattr(model, "status_"):
+            raise
+        return True
+    return False
 
 
 def fit_with_progress(model: Any, table: "Input", title: str) -> None:
@@ -149,7 +162,8 @@ def fit_with_progress(model: Any, table: "Input", title: str) -> None:
     from rescore.cli.terminal import progress
 
     with progress(title, getattr(getattr(model, "estimator", model), "h_tol", 1e-8)) as on_step:
-        model.fit(table.X, sample_weight=table.sample_weight, on_step=on_step)
+        known = {"groups": table.groups} if model.needs_groups else {}
+        model.fit(table.X, sample_weight=table.sample_weight, on_step=on_step, **known)
 
 
 def finish(run: Any, output: Path | None, as_json: bool) -> None:

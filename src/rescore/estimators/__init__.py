@@ -1,9 +1,10 @@
 """The learners as scikit-learn estimators, one file each."""
 
-from rescore.estimators.base import GraphLearner, StructureLearner
+from rescore.estimators.base import StructureLearner
 from rescore.estimators.dagma import Dagma
 from rescore.estimators.golem import Golem
 from rescore.estimators.gran_dag import GranDAG
+from rescore.estimators.learner import GraphLearner
 from rescore.estimators.linear import Linear
 from rescore.estimators.notears import Notears
 from rescore.estimators.notears_mlp import NotearsMLP

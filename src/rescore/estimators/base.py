@@ -1,8 +1,6 @@
-"""What every estimator does: store the parameters, call `learn`, keep what it found."""
+"""What every estimator keeps of a fit, and what can be asked of it then."""
 
 import warnings
-from collections.abc import Callable
-from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
@@ -11,22 +9,16 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from rescore.algorithm import Record
-from rescore.backbones.repeated import Repeated
-from rescore.backbones.starts import Starts
 from rescore.checking import check_integer
-from rescore.constraints import Edges
 from rescore.diagnosis import diagnose
 from rescore.equations import log_likelihoods, partial_dependence
-from rescore.fitting import Fitted, Preparation, learn
+from rescore.fitting import Fitted
 from rescore.graph.io import to_networkx
-from rescore.protocols import Backbone, Status, Weighting
+from rescore.protocols import Status
 from rescore.row_weights import prior_weights
-from rescore.summaries import learn_moments
 from rescore.tables.matching import rows_like
 from rescore.tables.table import DataWarning, Table
 from rescore.text import listing
-from rescore.weightings.uniform import Uniform
 
 
 class StructureLearner(BaseEstimator):
@@ -143,6 +135,8 @@ class StructureLearner(BaseEstimator):
         self.noise_variance_ = pd.Series(fitted.noise_variance, index=names, name="variance")
         self.status_ = result.status
         self.diagnostics_ = diagnose(fitted)
+        if result.status is Status.INTERRUPTED:  # what was reached is kept, and the caller stops
+            raise KeyboardInterrupt(result.status.value)
         self._warn(fitted)
         return self
 
@@ -158,110 +152,3 @@ class StructureLearner(BaseEstimator):
             warnings.warn(finding.message, DataWarning, stacklevel=4)
         if fitted.result.status is not Status.CONVERGED:
             warnings.warn(fitted.result.status.value, ConvergenceWarning, stacklevel=4)
-
-
-class GraphLearner(StructureLearner):
-    """An estimator around one backbone; a subclass names it and lists its parameters."""
-
-    backbone: type[Any]
-    one_step = False  # whether the backbone's first step is its whole fit
-    linear = False  # whether its graph is one of straight lines
-    standardize: bool
-    forbidden: Edges | None
-    required: Edges | None
-    max_steps: int
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        on_step: Callable[[Record], Any] | None = None,
-    ) -> Self:
-        """Learn a graph from the rows of X, each counted ``sample_weight`` times; y is ignored."""
-        return self._store(X, self._learn(X, sample_weight, Uniform(), 0, on_step))
-
-    def _learn(
-        self,
-        X: Any,
-        sample_weight: Any,
-        weighting: Weighting,
-        warmup: int,
-        on_step: Callable[[Record], Any] | None,
-        whole_fits: bool = False,  # whether weights move between fits, not between steps
-    ) -> Fitted:
-        backbone = self._backbone()
-        if whole_fits or (self.one_step and warmup > 0):
-            backbone = Repeated(backbone, self.max_steps)
-        return learn(
-            X,
-            sample_weight,
-            backbone,
-            weighting,
-            self._preparation(),
-            warmup=warmup,
-            max_steps=check_integer("max_steps", self.max_steps, at_least=1),
-            on_step=on_step,
-        )
-
-    def _preparation(self) -> Preparation:
-        return Preparation(self.standardize, self.forbidden, self.required)
-
-    def _backbone(self) -> Backbone:
-        """The estimator's parameters that are the backbone's; checked by its constructor."""
-        return self.backbone(**{f.name: getattr(self, f.name) for f in fields(self.backbone)})
-
-
-class LinearLearner(GraphLearner):
-    """A learner that needs the rows' moments alone."""
-
-    linear = True
-
-    def fit_moments(
-        self,
-        covariance: Any,
-        n_rows: float,
-        mean: Any = None,
-        *,
-        on_step: Callable[[Record], Any] | None = None,
-    ) -> Self:
-        """Learn a graph from a covariance (d, d) of ``n_rows`` rows, as `fit` would from the rows.
-
-        What has a value per row in `fit` has a single one here, the average over all rows.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from rescore import Notears
-        >>> S = pd.DataFrame([[5, 2], [2, 1]], index=["grass", "rain"], columns=["grass", "rain"])
-        >>> Notears().fit_moments(S, n_rows=500).adjacency_matrix_
-               grass  rain
-        grass    0.0   0.0
-        rain     1.9   0.0
-        """
-        steps = check_integer("max_steps", self.max_steps, at_least=1)
-        fitted = learn_moments(
-            covariance,
-            n_rows,
-            mean,
-            self._backbone(),
-            self._preparation(),
-            max_steps=steps,
-            on_step=on_step,
-        )
-        return self._store(covariance, fitted)
-
-
-class PathLearner(LinearLearner):
-    """A linear learner that follows a path to its graph, from one or more starting points."""
-
-    n_starts: int
-    random_state: int | None
-
-    def _backbone(self) -> Backbone:
-        n_starts = check_integer("n_starts", self.n_starts, at_least=1)
-        seed = 0 if self.random_state is None else self.random_state
-        check_integer("random_state", seed, at_least=0)
-        one = super()._backbone()
-        return one if n_starts == 1 else Starts(one, n_starts, seed)

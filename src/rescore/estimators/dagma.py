@@ -2,7 +2,7 @@
 
 from rescore.backbones.dagma import DagmaBackbone
 from rescore.constraints import Edges
-from rescore.estimators.base import PathLearner
+from rescore.estimators.learner import PathLearner
 
 
 class Dagma(PathLearner):

@@ -2,7 +2,7 @@
 
 from rescore.backbones.gran_dag import GranDAGBackbone
 from rescore.constraints import Edges
-from rescore.estimators.base import GraphLearner
+from rescore.estimators.learner import GraphLearner
 
 
 class GranDAG(GraphLearner):

@@ -2,7 +2,7 @@
 
 from rescore.backbones.ordered import OrderedBackbone
 from rescore.constraints import Edges
-from rescore.estimators.base import LinearLearner
+from rescore.estimators.learner import LinearLearner
 
 
 class Linear(LinearLearner):

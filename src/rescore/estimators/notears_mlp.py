@@ -6,7 +6,7 @@ from rescore.backbones.notears_mlp import NotearsMLPBackbone
 from rescore.backbones.notears_mlp_paper import PaperMLPBackbone
 from rescore.checking import check_choice, check_integer
 from rescore.constraints import Edges
-from rescore.estimators.base import GraphLearner
+from rescore.estimators.learner import GraphLearner
 from rescore.protocols import Backbone
 
 SCHEMES = ("path", "paper")

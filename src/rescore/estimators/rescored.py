@@ -4,15 +4,17 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from rescore.algorithm import Record
-from rescore.checking import check_choice, check_integer
-from rescore.estimators.base import GraphLearner, StructureLearner
+from rescore.checking import check_choice, check_integer, check_number
+from rescore.estimators.base import StructureLearner
+from rescore.estimators.learner import GraphLearner, InnerPlayer
 from rescore.protocols import Weighting
 from rescore.weightings.balanced import Balanced
-from rescore.weightings.exact import Exact
+from rescore.weightings.exact import LOSSES, Exact
+from rescore.weightings.inverse_propensity import InversePropensity
 from rescore.weightings.regrouped import Regrouped
 from rescore.weightings.uniform import Uniform
 
-WEIGHTINGS = ("auto", "balanced", "exact", "uniform")
+WEIGHTINGS = ("auto", "balanced", "exact", "inverse-propensity", "uniform")
 USUAL_TAU = 0.5  # of exact weights, where none is given
 
 
@@ -25,13 +27,15 @@ class ReScore(StructureLearner):
         The learner to wrap.
     tau : "auto" or float in (0, 1]
         The box C(τ): weights stay between τ/n and 1/(τn).  1 is the plain learner.
-    weighting : {"auto", "balanced", "exact", "uniform"}
+    weighting : {"auto", "balanced", "exact", "inverse-propensity", "uniform"} or a Weighting
         How the weights are chosen.  "balanced" finds groups of rows whose noise differs, balances
         them and sets plain noise aside; with nonlinear learners after a first fit, in its own
         residuals.  Homogeneous rows keep equal weights.  "exact" gives the rows that fit worst the
         ceiling of the box.  "auto" is balanced, but exact if ``tau`` is given or the learner
         standardises: balancing compares the noise of variables in their own units.  "uniform" is
-        the plain learner.
+        the plain learner, also around weights of your own in ``sample_weight``.
+        "inverse-propensity" gives every group the same weight in all; it needs ``groups``.
+        Or an object such as ``rescore.weightings.exact.Exact(tau=0.2)``.
     loss : {"nll", "raw"}
         How "exact" ranks rows: by Gaussian likelihood with a variance per variable, or by the
         paper's plain sum of squared residuals.
@@ -55,7 +59,7 @@ class ReScore(StructureLearner):
         estimator: GraphLearner,
         *,
         tau: float | str = "auto",
-        weighting: str = "auto",
+        weighting: str | Weighting = "auto",
         loss: str = "nll",
         warmup: int = 1,
     ) -> None:
@@ -71,28 +75,53 @@ class ReScore(StructureLearner):
         y: Any = None,
         sample_weight: Any = None,
         *,
+        groups: Any = None,
         on_step: Callable[[Record], Any] | None = None,
     ) -> Self:
-        """Learn a graph and row weights from X; ``sample_weight`` is the prior they move around."""
+        """Learn a graph and row weights from X; ``sample_weight`` is the prior they move around.
+
+        ``groups`` (a label for each row) is for learners and weightings that need it.
+        """
         if not isinstance(self.estimator, GraphLearner):
             raise TypeError(
                 f"estimator must be a learner such as Notears(), got {self.estimator!r}."
             )
-        weighting, warmup = self._weighting()
-        whole = isinstance(weighting, Regrouped)
-        fitted = self.estimator._learn(X, sample_weight, weighting, warmup, on_step, whole)
-        return self._store(X, fitted)
+        player = self._player()
+        return self._store(X, self.estimator._learn(X, sample_weight, player, on_step, groups))
 
-    def _weighting(self) -> tuple[Weighting, int]:
-        """The inner player, and after how many outer steps it starts."""
-        chosen = check_choice("weighting", self.weighting, WEIGHTINGS)
+    def _player(self) -> InnerPlayer:
+        """The inner player; balancing starts before the first step, or between whole fits."""
         warmup = check_integer("warmup", self.warmup, at_least=0)
-        exact = Exact(USUAL_TAU if self.tau == "auto" else self.tau, self.loss)  # type: ignore[arg-type]
+        loss = check_choice("loss", self.loss, LOSSES)
+        if not isinstance(self.weighting, str):
+            return InnerPlayer(self._own(self.weighting), warmup)
+        chosen = check_choice("weighting", self.weighting, WEIGHTINGS)
+        tau = None if self.tau == "auto" else check_number("tau", self.tau, above=0, at_most=1)
+        if chosen == "auto":
+            own_units = tau is None and not self.estimator.standardize
+            chosen = "balanced" if own_units else "exact"
+        if chosen == "balanced":
+            kind, start = (Balanced, 0) if self.estimator.linear else (Regrouped, 1)
+            return InnerPlayer(kind() if tau is None else kind(tau), start, kind is Regrouped)
+        if chosen == "inverse-propensity":
+            return InnerPlayer(InversePropensity())
         if chosen == "uniform":
-            return Uniform(), 0
-        own_units = self.tau == "auto" and not self.estimator.standardize
-        if chosen == "exact" or (chosen == "auto" and not own_units):
-            return exact, warmup
-        if self.estimator.linear:
-            return (Balanced() if self.tau == "auto" else Balanced(exact.tau)), 0
-        return (Regrouped() if self.tau == "auto" else Regrouped(exact.tau)), 1
+            return InnerPlayer(Uniform())
+        return InnerPlayer(Exact(USUAL_TAU if tau is None else tau, loss), warmup)
+
+    @property
+    def needs_groups(self) -> bool:
+        """Whether the learner or the weights are made from groups that the caller names."""
+        return (
+            self.weighting == "inverse-propensity"
+            or getattr(self.weighting, "needs_groups", False)
+            or getattr(self.estimator, "needs_groups", False)
+        )
+
+    def _own(self, weighting: Any) -> Weighting:
+        if all(hasattr(weighting, name) for name in ("tau", "init", "step", "explain")):
+            return weighting
+        raise TypeError(
+            f"weighting must be one of {', '.join(WEIGHTINGS)}, or an object with tau, init, step "
+            f"and explain, got {weighting!r}."
+        )

@@ -25,12 +25,15 @@ class Distinct:
 
     table: Table
     weight: NDArray[np.float64]
+    groups: NDArray[np.intp] | None = None  # of the distinct rows, where there are any
     place: NDArray[np.intp] | None = None  # (n,), which distinct row each row is; None, itself
     share: NDArray[np.float64] | float = 1.0  # (n,), of its distinct row's weight
 
 
-def distinct_rows(table: Table, weight: NDArray[np.float64]) -> Distinct:
-    """The rows of a small table, sorted and merged; other tables as they are.
+def distinct_rows(
+    table: Table, weight: NDArray[np.float64], groups: NDArray[np.intp] | None = None
+) -> Distinct:
+    """The rows of a small table, sorted and merged within groups; other tables as they are.
 
     Examples
     --------
@@ -42,13 +45,15 @@ def distinct_rows(table: Table, weight: NDArray[np.float64]) -> Distinct:
     """
     n, d = table.values.shape
     if n > FEW * d:
-        return Distinct(table, weight)
-    values, place = np.unique(table.values, axis=0, return_inverse=True)
+        return Distinct(table, weight, groups)
+    columns = table.values if groups is None else np.column_stack([table.values, groups])
+    values, first, place = np.unique(columns, axis=0, return_index=True, return_inverse=True)
     if len(values) < 2:
-        return Distinct(table, weight)
+        return Distinct(table, weight, groups)
     place = place.ravel()
     total = np.bincount(place, weight)
     fraction, exponent = np.frexp(total)
     rounded = np.ldexp(np.round(np.ldexp(fraction, BITS)), exponent - BITS)
-    merged = replace(table, values=values, index=pd.RangeIndex(len(values)))
-    return Distinct(merged, rounded / rounded.sum(), place, weight / total[place])
+    merged = replace(table, values=values[:, :d], index=pd.RangeIndex(len(values)))
+    kept = None if groups is None else groups[first]
+    return Distinct(merged, rounded / rounded.sum(), kept, place, weight / total[place])
