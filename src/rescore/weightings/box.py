@@ -59,3 +59,42 @@ def heaviest(losses: Matrix, prior: Matrix, tau: float) -> Matrix:
     w = floor + np.where(full, room, 0.0)
     w[tied] += left * prior[tied] / prior[tied].sum()
     return np.clip(w, floor, ceiling)
+
+
+def project(v: Matrix, prior: Matrix, tau: float) -> Matrix:
+    """The point of C(τ) nearest to ``v`` (n,): ``argmin_{w ∈ C(τ)} Σ_i (w_i − v_i)²/s_i``.
+
+    Euclidean for equal prior weights ``s``; the division by s makes a row repeated k times act
+    like weight k.  The answer is ``s_i·clip(v_i/s_i − μ, τ, 1/τ)``: every row is moved by the same
+    share of its prior.  Its sum falls with μ along straight lines that bend where a row reaches
+    a bound, so sorting the 2n bends finds μ exactly.
+
+    Examples
+    --------
+    >>> project(np.array([0.5, 0.4, 0.0]), np.full(3, 1 / 3), 0.5).round(3)
+    array([0.467, 0.367, 0.167])
+    """
+    floor, ceiling = bounds(prior, tau)
+    inside = (floor <= v).all() and (v <= ceiling).all()
+    if inside and abs(v.sum() - 1) <= np.finfo(float).eps * len(v):
+        return v.copy()
+    if floor.sum() >= 1:  # τ = 1
+        return prior.copy()
+    ratio = v / prior
+    shift = _shift_to_sum_one(ratio, prior, tau)
+    for _ in range(2):  # what summing 2n bends lost to rounding
+        density = np.clip(ratio - shift, tau, 1 / tau)
+        free = prior[(density > tau) & (density < 1 / tau)].sum()
+        shift += (prior @ density - 1) / free if free > 0 else 0.0
+    return np.clip(prior * (ratio - shift), floor, ceiling)
+
+
+def _shift_to_sum_one(ratio: Matrix, prior: Matrix, tau: float) -> float:
+    """The μ with ``Σ s_i clip(ratio_i − μ, τ, 1/τ) = 1``."""
+    bends = np.concatenate([ratio - 1 / tau, ratio - tau])  # leaves the ceiling, reaches the floor
+    slopes = np.concatenate([-prior, prior])
+    order = np.argsort(bends, kind="stable")
+    bends, slope = bends[order], np.cumsum(slopes[order])
+    total = prior.sum() / tau + np.r_[0.0, np.cumsum(slope[:-1] * np.diff(bends))]
+    last = max(int(np.searchsorted(-total, -1.0, side="right")) - 1, 0)  # total still at least one
+    return float(bends[last] + (1 - total[last]) / slope[last])
