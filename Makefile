@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench results clean
 
 demo: $(VENV)/.installed
 	$(BIN)/rescore demo -o demo
@@ -25,6 +25,9 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/notears_against_gcastle.py
+
+results: $(VENV)/.test
+	$(BIN)/rescore reproduce --full --page -o results
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

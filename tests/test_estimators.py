@@ -20,12 +20,15 @@ ESTIMATORS = [
     rs.Golem(),
     rs.ReScore(rs.Linear()),
     rs.ReScore(rs.Linear(), tau=0.5),
+    rs.SortNRegress(),
 ]
+# These do not find every chain: of its class any member will do, or the data do not matter.
+NOT_EVERY_CHAIN = [rs.GES(), rs.ReScore(rs.GES(), tau=0.5), rs.Random(), rs.Empty()]
 NAMES = ["Raf", "Mek", "Erk", "Akt", "PKA"]
 
 
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_checks([*ESTIMATORS, *NOT_EVERY_CHAIN])
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
 

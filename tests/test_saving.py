@@ -72,7 +72,7 @@ def edited(folder, **changes):
         (lambda f: edited(f, schema=99), "schema 99"),
         (lambda f: (f / "model.json").write_text("{"), "not a saved model"),
         (lambda f: (f / "model.json").write_text("[1]"), "not a saved model"),
-        (lambda f: edited(f, estimator={"class": "os.system"}), "NotearsMLP, ReScore"),
+        (lambda f: edited(f, estimator={"class": "os.system"}), "Notears, NotearsMLP"),
         (lambda f: edited(f, estimator={"class": "Notears", "evil": 1}), "evil"),
         (lambda f: edited(f, status="FINE"), "status"),
         (lambda f: edited(f, names=["a"]), "shapes differ"),

@@ -13,15 +13,25 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from rescore.comparison import Comparison as Comparison
+    from rescore.comparison import compare as compare
     from rescore.dataset import Dataset as Dataset
     from rescore.datasets.sachs import load_sachs as load_sachs
+    from rescore.estimators import CDNOD as CDNOD
+    from rescore.estimators import DICD as DICD
+    from rescore.estimators import DICDMLP as DICDMLP
+    from rescore.estimators import GES as GES
+    from rescore.estimators import Custom as Custom
     from rescore.estimators import Dagma as Dagma
+    from rescore.estimators import Empty as Empty
     from rescore.estimators import Golem as Golem
     from rescore.estimators import GranDAG as GranDAG
     from rescore.estimators import Linear as Linear
     from rescore.estimators import Notears as Notears
     from rescore.estimators import NotearsMLP as NotearsMLP
+    from rescore.estimators import Random as Random
     from rescore.estimators import ReScore as ReScore
+    from rescore.estimators import SortNRegress as SortNRegress
     from rescore.metrics import evaluate as evaluate
     from rescore.neighbours import select_neighbours as select_neighbours
     from rescore.pruning import cam_prune as cam_prune
@@ -32,15 +42,25 @@ if TYPE_CHECKING:
 
 # Where each public name lives.  Loaded on first use, so that importing rescore costs nothing.
 _HOMES = {
+    "CDNOD": "rescore.estimators",
+    "Comparison": "rescore.comparison",
+    "Custom": "rescore.estimators",
+    "DICD": "rescore.estimators",
+    "DICDMLP": "rescore.estimators",
     "Dagma": "rescore.estimators",
     "Dataset": "rescore.dataset",
+    "Empty": "rescore.estimators",
+    "GES": "rescore.estimators",
     "Golem": "rescore.estimators",
     "GranDAG": "rescore.estimators",
     "Linear": "rescore.estimators",
     "Notears": "rescore.estimators",
     "NotearsMLP": "rescore.estimators",
+    "Random": "rescore.estimators",
     "ReScore": "rescore.estimators",
+    "SortNRegress": "rescore.estimators",
     "cam_prune": "rescore.pruning",
+    "compare": "rescore.comparison",
     "evaluate": "rescore.metrics",
     "load": "rescore.saving",
     "load_sachs": "rescore.datasets.sachs",
@@ -51,15 +71,25 @@ _HOMES = {
 }
 
 __all__ = [
+    "CDNOD",
+    "DICD",
+    "DICDMLP",
+    "GES",
+    "Comparison",
+    "Custom",
     "Dagma",
     "Dataset",
+    "Empty",
     "Golem",
     "GranDAG",
     "Linear",
     "Notears",
     "NotearsMLP",
+    "Random",
     "ReScore",
+    "SortNRegress",
     "cam_prune",
+    "compare",
     "evaluate",
     "load",
     "load_sachs",

@@ -17,21 +17,30 @@ import pandas as pd
 from rescore.checking import check_choice
 from rescore.equations import Equations, from_arrays
 from rescore.estimators import (
+    CDNOD,
+    DICD,
+    DICDMLP,
+    GES,
     Dagma,
+    Empty,
     Golem,
     GranDAG,
     Linear,
     Notears,
     NotearsMLP,
+    Random,
     ReScore,
+    SortNRegress,
     StructureLearner,
 )
 from rescore.graph import is_dag
 from rescore.graph.io import to_networkx
 from rescore.protocols import Status
 from rescore.weightings.balanced import Balanced
+from rescore.weightings.drawn import Drawn
 from rescore.weightings.exact import Exact
 from rescore.weightings.inverse_propensity import InversePropensity
+from rescore.weightings.neural import Neural
 from rescore.weightings.regrouped import Regrouped
 from rescore.weightings.uniform import Uniform
 
@@ -39,16 +48,24 @@ __all__ = ["load", "save"]
 
 SCHEMA = 2
 ESTIMATORS: dict[str, Any] = {
+    "CDNOD": CDNOD,
+    "DICD": DICD,
+    "DICDMLP": DICDMLP,
     "Dagma": Dagma,
+    "Empty": Empty,
+    "GES": GES,
     "Golem": Golem,
     "GranDAG": GranDAG,
     "Linear": Linear,
     "Notears": Notears,
     "NotearsMLP": NotearsMLP,
+    "Random": Random,
     "ReScore": ReScore,
+    "SortNRegress": SortNRegress,
 }
 WEIGHTINGS: dict[str, Any] = {
-    kind.__name__: kind for kind in (Balanced, Exact, InversePropensity, Regrouped, Uniform)
+    kind.__name__: kind
+    for kind in (Balanced, Drawn, Exact, InversePropensity, Neural, Regrouped, Uniform)
 }
 KINDS = ESTIMATORS | WEIGHTINGS
 ARRAYS = (
@@ -79,9 +96,9 @@ def save(model: StructureLearner, folder: str | os.PathLike[str]) -> None:
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model, "adjacency_matrix_")
+    described = json.dumps(_description(model), indent=1, allow_nan=False)
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    described = json.dumps(_description(model), indent=1, allow_nan=False)
     arrays: dict[str, Any] = {
         "adjacency_matrix": model.adjacency_matrix_.to_numpy(),
         "sample_weight": model.sample_weight_.to_numpy(),
@@ -150,6 +167,11 @@ def _description(model: StructureLearner) -> dict[str, Any]:
 
 def _parameters(model: Any) -> dict[str, Any]:
     name = type(model).__name__
+    if callable(model) or name == "Custom" or hasattr(model, "adjacency"):
+        raise TypeError(
+            "A learner of your own is code, not data, so a model around it cannot be saved. Keep "
+            "what it found instead: adjacency_matrix_.to_csv(...), sample_weight_.to_csv(...)."
+        )
     if KINDS.get(name) is not type(model):
         raise TypeError(f"Only {', '.join(KINDS)} can be saved, got {type(model)!r}.")
     params = vars(model) if name in WEIGHTINGS else model.get_params(deep=False)
@@ -157,7 +179,7 @@ def _parameters(model: Any) -> dict[str, Any]:
 
 
 def _parameter(value: Any) -> Any:
-    if isinstance(value, StructureLearner) or hasattr(value, "step"):
+    if isinstance(value, StructureLearner) or hasattr(value, "step") or callable(value):
         return _parameters(value)
     if value is None or isinstance(value, bool | int | float | str | np.number):
         return _label(value)

@@ -147,6 +147,23 @@ def test_an_undirected_edge_between_strangers_is_one_false_positive():
     assert (fdr(truth, estimate), fpr(truth, estimate), shd(truth, estimate)) == (1, 1 / 3, 1)
 
 
+@settings(max_examples=50, deadline=None)
+@given(dags, st.randoms(use_true_random=False))
+def test_an_optimistic_shd_forgives_undirected_edges_of_the_true_skeleton(pair, random):
+    """As NOTEARS counts: extra pairs, missing pairs, and directed edges that are reversed."""
+    truth, partial = (np.array(graph) != 0 for graph in pair)
+    for i, j in np.argwhere(partial):
+        partial[j, i] = random.random() < 0.5
+    cond, pred = ({(i, j) for i, j in np.argwhere(A).tolist()} for A in (truth, partial))
+    true_pairs, pairs = ({frozenset(edge) for edge in edges} for edges in (cond, pred))
+    undirected = {frozenset((i, j)) for i, j in pred if (j, i) in pred}
+    backwards = {(i, j) for i, j in pred if (j, i) in cond and (j, i) not in pred}
+    expected = len(pairs ^ true_pairs) + len(backwards)
+    assert shd(truth, partial, undirected_agrees=True) == expected
+    assert shd(truth, partial) == expected + len(true_pairs & undirected)
+    assert shd(partial, truth, undirected_agrees=True) == expected
+
+
 def test_a_reversal_counts_once():
     truth, estimate = np.triu(np.ones((3, 3)), 1), np.triu(np.ones((3, 3)), 1)
     estimate[0, 1], estimate[1, 0] = 0, 1

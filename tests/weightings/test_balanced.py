@@ -4,8 +4,10 @@ import pytest
 from rescore.protocols import Problem
 from rescore.simulation import simulate
 from rescore.weightings import box
-from rescore.weightings.balanced import Balanced, balance
+from rescore.weightings.balanced import Balanced
 from rescore.weightings.latent import expectation_maximisation, find_groups
+from rescore.weightings.masses import balance, unevenness
+from rescore.weightings.starts import starts
 
 
 def weights(data, **options):
@@ -92,19 +94,77 @@ def test_a_row_counted_twice_is_the_row_repeated():
     assert once.evidence == pytest.approx(twice.evidence)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_balance_beats_every_mixture_on_a_grid(seed):
+@pytest.mark.parametrize("seed", range(6))
+def test_racing_the_starts_loses_nothing_against_following_each_to_its_end(seed):
     rng = np.random.default_rng(seed)
-    variance, share = rng.uniform(0.01, 2, size=(2, 5)), np.array([0.8, 0.2])
+    scales = np.array([[1.0] * 6, [0.3, 3.0] * 3, [4.0] * 6])[: 2 + seed % 2]
+    scale = scales[rng.choice(len(scales), size=500, p=[0.75, 0.25] if seed % 2 == 0 else None)]
+    losses, counts = np.square(rng.normal(size=(500, 6)) * scale), np.ones(500)
+    found = find_groups(losses, counts, most=4)
+    assert found.count == len(scales)
+    ends = [
+        expectation_maximisation(losses, counts, start.T)
+        for few in starts(losses, counts, 4)
+        for start in few
+    ]
+    assert found.evidence >= max(end.evidence for end in ends) - 0.1
 
-    def unevenness(q):
-        v = q @ variance
-        pull = np.sum(q * np.log(q / share))
-        return np.log(v.mean()) - np.log(v).mean() + 1e-3 * pull
 
+def test_em_gives_up_only_on_a_goal_out_of_reach():
+    rng = np.random.default_rng(4)
+    losses = np.square(rng.normal(size=(300, 4)) * rng.choice([0.5, 2.0], size=(300, 1)))
+    start = rng.dirichlet(np.ones(2), size=300)
+    to_the_end = expectation_maximisation(losses, np.ones(300), start)
+    reached = to_the_end.likelihood
+    aimed = expectation_maximisation(losses, np.ones(300), start, goal=reached)
+    assert aimed.likelihood == reached
+    lost = expectation_maximisation(losses, np.ones(300), start, goal=reached + 1e6)
+    assert lost.likelihood < reached
+
+
+@pytest.mark.parametrize("noise", ["normal", "t5"])
+def test_rows_alike_are_settled_without_any_search_for_groups(noise, monkeypatch):
+    from rescore.weightings import balanced
+
+    monkeypatch.setattr(balanced, "find_groups", None)  # would not survive a call
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 6)) if noise == "normal" else rng.standard_t(5, size=(500, 6))
+    problem = Problem.unconstrained(X)
+    w, state = Balanced().step(problem, None, None)
+    assert (w == problem.prior).all()
+    assert Balanced().explain(state)["groups"] == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_permuted_rows_and_columns_have_the_same_weights(seed):
+    data = simulate(nodes=8, samples=600, groups=(0.85, 0.15), noise_scale=0.2, random_state=seed)
+    X, rng = data.X.to_numpy(), np.random.default_rng(seed)
+    rows, columns = rng.permutation(600), rng.permutation(8)
+    w, _ = Balanced().step(Problem.unconstrained(X), None, None)
+    v, _ = Balanced().step(Problem.unconstrained(X[rows][:, columns]), None, None)
+    assert np.abs(v - w[rows]).sum() < 1e-4
+
+
+@pytest.mark.parametrize("K", [2, 3, 4])
+@pytest.mark.parametrize("seed", range(5))
+def test_balance_beats_every_mixture_on_a_grid(seed, K):
+    rng = np.random.default_rng(seed)
+    variance, share = rng.uniform(0.01, 2, size=(K, 5)), rng.dirichlet(np.full(K, 3.0))
     q = balance(variance, share, tau=0.01)
-    grid = [np.array([1 - p, p]) for p in np.linspace(0.002, 0.992, 400)]
-    assert unevenness(q) <= min(map(unevenness, grid)) + 1e-5
+    grid = rng.dirichlet(np.ones(K), size=2000)
+    inside = ((grid >= 0.01 * share) & (grid <= share / 0.01)).all(axis=1)
+    least = min(unevenness(p, variance, share)[0] for p in grid[inside])
+    assert unevenness(q, variance, share)[0] <= least + 1e-5
+
+
+def test_unevenness_is_zero_for_equal_variances_and_its_slope_that_of_differences():
+    rng = np.random.default_rng(0)
+    variance, share, q = rng.uniform(0.1, 2, size=(3, 5)), *rng.dirichlet(np.ones(3), size=2)
+    _, slope = unevenness(q, variance, share)
+    steps = 1e-6 * np.eye(3)
+    value = [[unevenness(q + s * step, variance, share)[0] for s in (1, -1)] for step in steps]
+    np.testing.assert_allclose(slope, -np.diff(value)[:, 0] / 2e-6, rtol=1e-5)
+    assert unevenness(share, np.ones((3, 5)), share)[0] == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.parametrize("bad", [{"tau": 0}, {"tau": 2}, {"most_groups": 0}])

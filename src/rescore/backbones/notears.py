@@ -1,8 +1,9 @@
 """NOTEARS: least squares, an L1 penalty and a smooth acyclicity constraint, on second moments."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,27 +11,37 @@ import numpy as np
 from jax import Array
 
 from rescore import acyclicity, owlqn
-from rescore.backbones import linear
+from rescore.backbones import lagrangian, linear
 from rescore.backbones.closing import closing_lasso
+from rescore.backbones.lasso import Lasso
 from rescore.checking import check_choice, check_flag, check_number
 from rescore.compilation import float64
 from rescore.equations import Equations, LinearEquations
 from rescore.moments import Matrix
-from rescore.protocols import Mask, Problem, State, Status
+from rescore.protocols import Problem, State
 
 CONSTRAINTS = {
     "exponential": acyclicity.trace_exponential,
     "polynomial": acyclicity.polynomial,
 }
-PROGRESS = 0.25  # a dual step must bring h below this share of what it was
-GROWTH = 10.0  # otherwise the penalty grows by this factor
 MOST_ITERATIONS = 15_000
 # L-BFGS-B's customary tolerances, so that both solvers mean the same by a solved subproblem:
 # least relative decrease, largest slope.
 SOLVED = (2.2e-9, 1e-5)
 
+Score = Callable[[Any, Array], tuple[Array, Array]]  # of moments and W: value and gradient
 
-class _Dual(NamedTuple):
+
+class Objective(NamedTuple):
+    """``score + Σ penalty·|W|``, in the unit of the dual: what a step minimises."""
+
+    score: Score
+    moments: Any  # arrays, all that the score sees of the rows
+    penalty: Matrix  # (d, d)
+    close: Callable[[Matrix], Lasso]  # the minimum on a DAG near W (d, d), once h is small enough
+
+
+class Dual(NamedTuple):
     """Where the augmented Lagrangian stands."""
 
     W: Matrix  # (d, d)
@@ -80,35 +91,37 @@ class NotearsBackbone:
         """W = 0, no multiplier, penalty one."""
         mean, S = problem.rows.moments(problem.prior)
         unit = linear.typical_variance(problem)
-        return State(_Dual(np.zeros_like(S), alpha=0.0, rho=1.0, h=np.inf, mean=mean, unit=unit))
+        return State(Dual(np.zeros_like(S), alpha=0.0, rho=1.0, h=np.inf, mean=mean, unit=unit))
 
     def step(self, problem: Problem, w: Matrix, state: State) -> State:
         """One dual ascent on the moments of the weighted rows."""
-        dual: _Dual = state.params
+        unit = state.params.unit
         mean, S = problem.rows.moments(w)
-        S, penalty = S / dual.unit, linear.penalties(problem, self.lambda1) / dual.unit
-        with float64():
-            rho, found = self._ascend(S, penalty, problem.allowed, dual)
-        W, h = np.array(found.W), float(found.h)
-        objective, optimality = float(found.objective), float(found.optimality)
-        if h <= self.h_tol:
-            closed = closing_lasso(problem, S, W, penalty, self.polish)
-            W, objective, optimality = closed
-        trace = {"objective": objective * dual.unit, "h": h, "rho": rho, "optimality": optimality}
-        new = _Dual(W, dual.alpha + rho * h, rho, h, mean, dual.unit)
-        return State(new, self._status(new), trace)
+        S, penalty = S / unit, linear.penalties(problem, self.lambda1) / unit
 
-    def _ascend(
-        self, S: Matrix, penalty: Matrix, allowed: Mask, dual: _Dual
-    ) -> tuple[float, "_Solution"]:
-        """Minimise the augmented Lagrangian, raising ρ until h has fallen enough."""
-        rho = dual.rho
-        while True:
-            found = _minimise(S, dual.W, penalty, allowed, dual.alpha, rho, self.constraint)
-            enough = found.h <= max(PROGRESS * dual.h, self.h_tol)
-            if enough or rho * GROWTH > self.rho_max:
-                return rho, found
-            rho *= GROWTH
+        def close(W: Matrix) -> Lasso:
+            return closing_lasso(problem, S, W, penalty, self.polish)
+
+        return self.ascend(problem, mean, state, Objective(linear.least_squares, S, penalty, close))
+
+    def ascend(self, problem: Problem, mean: Matrix, state: State, objective: Objective) -> State:
+        """One dual ascent on any objective, for rows centred at ``mean`` (d,)."""
+        dual: Dual = state.params
+        score, moments, penalty, close = objective
+
+        def minimise(rho: float) -> _Solution:
+            start, alpha, allowed = dual.W, dual.alpha, problem.allowed
+            return _minimise(moments, start, penalty, allowed, alpha, rho, score, self.constraint)
+
+        with float64():
+            rho, found = lagrangian.ascend(minimise, dual.rho, dual.h, self.h_tol, self.rho_max)
+        W, h = np.array(found.W), float(found.h)
+        value, optimality = float(found.objective), float(found.optimality)
+        if h <= self.h_tol:
+            W, value, optimality = close(W)
+        trace = {"objective": value * dual.unit, "h": h, "rho": rho, "optimality": optimality}
+        new = Dual(W, dual.alpha + rho * h, rho, h, mean, dual.unit)
+        return State(new, lagrangian.status(rho, h, self.h_tol, self.rho_max), trace)
 
     def losses(self, problem: Problem, state: State) -> Matrix:
         """``(x_i − x_i W)_j²`` with W as it is before the threshold, (n, d)."""
@@ -122,11 +135,6 @@ class NotearsBackbone:
         """Straight lines with the coefficients W, (d, d), through the mean."""
         return LinearEquations(W, state.params.mean)
 
-    def _status(self, dual: _Dual) -> Status:
-        if dual.h <= self.h_tol:
-            return Status.CONVERGED
-        return Status.PENALTY_CAP if dual.rho * GROWTH > self.rho_max else Status.RUNNING
-
 
 class _Solution(NamedTuple):
     W: Array
@@ -135,27 +143,28 @@ class _Solution(NamedTuple):
     optimality: Array  # KKT residual
 
 
-@partial(jax.jit, static_argnames="constraint")
+@partial(jax.jit, static_argnames=("score", "constraint"))
 def _minimise(
-    S: Array,
+    moments: Any,
     W: Array,
     penalty: Array,
     allowed: Array,
     alpha: float,
     rho: float,
+    score: Score,
     constraint: str,
 ) -> _Solution:
     """Minimise the augmented Lagrangian over the allowed edges, starting from W."""
-    d = len(S)
+    d = len(W)
     h_and_gradient = CONSTRAINTS[constraint]
 
     def lagrangian(x: Array) -> tuple[Array, Array]:
-        score, score_gradient = linear.least_squares(S, x.reshape(d, d))
+        value, score_gradient = score(moments, x.reshape(d, d))
         h, h_gradient = h_and_gradient(x.reshape(d, d))
         gradient = score_gradient + (alpha + rho * h) * h_gradient
-        return score + alpha * h + rho * h * h / 2, jnp.where(allowed, gradient, 0.0).ravel()
+        return value + alpha * h + rho * h * h / 2, jnp.where(allowed, gradient, 0.0).ravel()
 
     found = owlqn.minimise(lagrangian, W.ravel(), penalty.ravel(), MOST_ITERATIONS, *SOLVED)
     W = found.x.reshape(d, d)
-    objective = linear.least_squares(S, W)[0] + jnp.sum(penalty * jnp.abs(W))
+    objective = score(moments, W)[0] + jnp.sum(penalty * jnp.abs(W))
     return _Solution(W, objective, h_and_gradient(W)[0], found.optimality)

@@ -1,5 +1,6 @@
 """NOTEARS-MLP as published: an L1 penalty, weight decay and an augmented Lagrangian."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from jax import Array
 
 from rescore import owlqn
 from rescore.acyclicity import expm1
-from rescore.backbones import networks, stage
+from rescore.backbones import lagrangian, networks, stage
 from rescore.backbones.inputs import (
     Inputs,
     Weighted,
@@ -27,12 +28,26 @@ from rescore.checking import check_integer, check_number
 from rescore.compilation import float64
 from rescore.equations import Equations, NetworkEquations
 from rescore.moments import Matrix
-from rescore.protocols import Mask, Problem, State, Status
+from rescore.protocols import Mask, Problem, State
 
-PROGRESS = 0.25  # a dual step must bring h below this share of what it was
-GROWTH = 10.0  # otherwise the penalty grows by this factor
 MOST_ITERATIONS = 1000  # of one minimisation; the next starts from there
 SOLVED = (1e-7, 1e-5)  # least relative decrease and largest slope of a solved one
+
+Errors = Callable[
+    [Array, Weighted], Array
+]  # of predictions (d, n): twice each network's loss, (d,)
+
+
+def squared_errors(F: Array, rows: Weighted) -> Array:
+    """``Σ_i w_i (f_ij − x_ij)²`` for the predictions F (d, n), (d,).
+
+    Examples
+    --------
+    >>> rows = Weighted(np.eye(2), targets=np.eye(2), w=np.array([0.25, 0.75]))
+    >>> print(squared_errors(jnp.zeros((2, 2)), rows))
+    [0.25 0.75]
+    """
+    return jnp.square(F - rows.targets) @ rows.w
 
 
 class _Dual(NamedTuple):
@@ -62,7 +77,7 @@ class PaperMLPBackbone:
     >>> problem = Problem.unconstrained(np.c_[x, 2 * np.sin(x) + rng.normal(size=500)])
     >>> learner = PaperMLPBackbone()
     >>> state = learner.init(problem)
-    >>> while state.status is Status.RUNNING:
+    >>> while state.status.name == "RUNNING":
     ...     state = learner.step(problem, problem.prior, state)
     >>> print((learner.adjacency(state) > 0.3).astype(int))
     [[0 1]
@@ -96,16 +111,29 @@ class PaperMLPBackbone:
 
     def step(self, problem: Problem, w: Matrix, state: State) -> State:
         """One dual ascent on the weighted rows."""
-        dual: _Dual = state.params
         fewer = effective_rows(problem, problem.prior) / effective_rows(problem, w)
+        rows = weighted(state.params.inputs, w)
+        return self.ascend(problem, state, rows, fewer, squared_errors)
+
+    def ascend(
+        self, problem: Problem, state: State, rows: Weighted, fewer: float, errors: Errors
+    ) -> State:
+        """One dual ascent on any loss, with both penalties ``fewer`` times what they are."""
+        dual: _Dual = state.params
         penalised = dual.edges & ~inward(dual.inputs, problem.required)
         l1 = np.where(penalised, self.lambda1 * fewer, 0.0)
+
+        def minimise(rho: float) -> _Solution:
+            multipliers = np.array([self.lambda2 * fewer, dual.alpha, rho])
+            given = dual.x, rows, dual.edges, l1, multipliers
+            return _minimise(*given, **self._networks(), errors=errors)
+
         with float64():
-            rho, found = self._ascend(dual, weighted(dual.inputs, w), l1, self.lambda2 * fewer)
+            rho, found = lagrangian.ascend(minimise, dual.rho, dual.h, self.h_tol, self.rho_max)
         h = float(found.h)
         new = dual._replace(x=np.array(found.x), alpha=dual.alpha + rho * h, rho=rho, h=h)
         trace = {"objective": float(found.objective), "h": h, "rho": rho}
-        return State(new, self._status(new), trace)
+        return State(new, lagrangian.status(rho, h, self.h_tol, self.rho_max), trace)
 
     def losses(self, problem: Problem, state: State) -> Matrix:
         """The squared residuals of the networks before the threshold, (n, d)."""
@@ -134,24 +162,6 @@ class PaperMLPBackbone:
     def _networks(self) -> dict[str, Any]:
         return {"hidden": tuple(self.hidden), "activation": self.activation}
 
-    def _ascend(
-        self, dual: _Dual, rows: Weighted, l1: Matrix, l2: float
-    ) -> tuple[float, "_Solution"]:
-        """Minimise the augmented Lagrangian, raising ρ until h has fallen enough."""
-        rho = dual.rho
-        while True:
-            multipliers = np.array([l2, dual.alpha, rho])
-            found = _minimise(dual.x, rows, dual.edges, l1, multipliers, **self._networks())
-            enough = found.h <= max(PROGRESS * dual.h, self.h_tol)
-            if enough or rho * GROWTH > self.rho_max:
-                return rho, found
-            rho *= GROWTH
-
-    def _status(self, dual: _Dual) -> Status:
-        if dual.h <= self.h_tol:
-            return Status.CONVERGED
-        return Status.PENALTY_CAP if dual.rho * GROWTH > self.rho_max else Status.RUNNING
-
 
 class _Solution(NamedTuple):
     x: Array
@@ -159,7 +169,7 @@ class _Solution(NamedTuple):
     h: Array
 
 
-@partial(jax.jit, static_argnames=("hidden", "activation"))
+@partial(jax.jit, static_argnames=("hidden", "activation", "errors"))
 def _minimise(
     x: Array,
     rows: Weighted,
@@ -169,6 +179,7 @@ def _minimise(
     *,
     hidden: tuple[int, ...],
     activation: str,
+    errors: Errors = squared_errors,
 ) -> _Solution:
     """Minimise the augmented Lagrangian over networks with the given edges, starting from x."""
     d = len(rows.XT)
@@ -176,8 +187,8 @@ def _minimise(
 
     def smooth(x: Array) -> tuple[Array, Array]:  # objective without its L1 part, and h
         layers = networks.masked(networks.unflatten(x, d, hidden), edges)
-        R = networks.predict(networks.cast(layers, rows.XT.dtype), rows.XT, activation)
-        loss = jnp.sum((jnp.square(R - rows.targets) @ rows.w).astype(x.dtype)) / 2
+        F = networks.predict(networks.cast(layers, rows.XT.dtype), rows.XT, activation)
+        loss = jnp.sum(errors(F, rows).astype(x.dtype)) / 2
         ridge = sum(jnp.sum(jnp.square(W)) for W, _ in layers) / 2
         return loss + l2 * ridge, jnp.trace(expm1(networks.squared_norms(layers)))
 

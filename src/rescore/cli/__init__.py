@@ -1,4 +1,4 @@
-"""The command line: ``rescore fit | simulate | evaluate | demo``.
+"""The command line: ``rescore fit | simulate | evaluate | reproduce | demo``.
 
 Nothing heavy is imported before a command runs, so that ``rescore --help`` answers at once.
 """
@@ -12,6 +12,7 @@ from rescore.cli.demo import demo_command
 from rescore.cli.evaluate import evaluate_command
 from rescore.cli.fit import fit_command
 from rescore.cli.guard import GuardedGroup
+from rescore.cli.reproduce import reproduce_command
 from rescore.cli.simulate import simulate_command
 
 __all__ = ["app", "run"]
@@ -26,6 +27,7 @@ app = typer.Typer(
 app.command("fit")(fit_command)
 app.command("simulate")(simulate_command)
 app.command("evaluate")(evaluate_command)
+app.command("reproduce")(reproduce_command)
 app.command("demo")(demo_command)
 
 

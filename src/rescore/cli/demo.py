@@ -86,7 +86,6 @@ def _finish(run: "Run", output: Path, sentence: str, as_json: bool) -> None:
     from rescore.cli.summary import print_shares, run_as_data
     from rescore.cli.terminal import uninterrupted
     from rescore.report.files import write_run
-    from rescore.report.tables import group_shares
 
     with uninterrupted():
         files = write_run(output, run)
@@ -98,7 +97,7 @@ def _finish(run: "Run", output: Path, sentence: str, as_json: bool) -> None:
     assert run.scores is not None
     print_scores("Against the 17 edges", {**run.baselines, "with reweighting": run.scores})
     print(sentence)
-    print_shares(group_shares(run.model.sample_weight_, run.groups))
+    print_shares(run)
     print_files(output, files)
 
 

@@ -1,10 +1,13 @@
 """``rescore fit``: a graph from a table."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rescore.cli.compare import CompareOption, ResamplesOption, comparison_of
 from rescore.cli.options import DebugOption, JsonOption, default_of, edge_pairs, names_in
 
 if TYPE_CHECKING:
@@ -22,6 +25,13 @@ LEARNERS = {
     "golem": "Golem",
     "notears-mlp": "NotearsMLP",
     "gran-dag": "GranDAG",
+    "ges": "GES",
+    "cd-nod": "CDNOD",
+    "dicd": "DICD",
+    "dicd-mlp": "DICDMLP",
+    "sort-n-regress": "SortNRegress",
+    "random": "Random",
+    "empty": "Empty",
 }
 
 Tau = Annotated[
@@ -34,7 +44,7 @@ Tau = Annotated[
 Weighting = Annotated[
     str | None,
     typer.Option(
-        help="auto, balanced, exact, inverse-propensity (by --groups), or uniform (none).",
+        help="auto, balanced, exact, neural, inverse-propensity (by --groups), uniform (none).",
         show_default=default_of("ReScore", "weighting"),
     ),
 ]
@@ -109,6 +119,8 @@ def fit_command(
     ] = None,
     decimal: Annotated[str, typer.Option(help="Decimal mark.")] = ".",
     no_header: Annotated[bool, typer.Option("--no-header", help="The first line is data.")] = False,
+    compare: CompareOption = False,
+    resamples: ResamplesOption = 20,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -141,7 +153,8 @@ def fit_command(
         model, table.groups, None if graph is None else _scores(graph, model),
         warnings=tuple(notes), command=ctx.obj, source=data.name,
     )  # fmt: skip
-    finish(run, output, as_json)
+    further = partial(comparison_of, model, table, graph, resamples, seed)
+    finish(run, output, as_json, further if compare and not stopped else None)
     if stopped:
         raise KeyboardInterrupt
 
@@ -166,8 +179,14 @@ def fit_with_progress(model: Any, table: "Input", title: str) -> None:
         model.fit(table.X, sample_weight=table.sample_weight, on_step=on_step, **known)
 
 
-def finish(run: Any, output: Path | None, as_json: bool) -> None:
-    """Write the files, even if Ctrl-C is pressed meanwhile, and say what was found."""
+def finish(
+    run: Any, output: Path | None, as_json: bool, compared: Callable[[], Any] | None = None
+) -> None:
+    """Write the files, even if Ctrl-C is pressed meanwhile, and say what was found.
+
+    ``compared`` takes long, so it is called when the files are there.
+    """
+    from rescore.cli.compare import comparison_as_data, print_comparison
     from rescore.cli.printing import print_json
     from rescore.cli.summary import print_run, run_as_data
     from rescore.cli.terminal import uninterrupted
@@ -178,9 +197,13 @@ def finish(run: Any, output: Path | None, as_json: bool) -> None:
         with uninterrupted():
             files = write_run(output, run)
     if as_json:
-        print_json(run_as_data(run, output, files))
-    else:
-        print_run(run, output, files)
+        data = run_as_data(run, output, files)
+        more = {} if compared is None else {"comparison": comparison_as_data(compared())}
+        print_json(data | more)
+        return
+    print_run(run, output, files)
+    if compared is not None:
+        print_comparison(compared())
 
 
 def _model(learner: str, settings: dict[str, Any], around: dict[str, Any]) -> Any:
@@ -194,7 +217,10 @@ def _model(learner: str, settings: dict[str, Any], around: dict[str, Any]) -> An
     for name in unknown - {"random_state"}:  # where nothing is drawn no seed matters
         raise ValueError(f"--{name} means nothing to the learner {learner}; leave it out.")
     inner = kind(**{name: value for name, value in given.items() if name not in unknown})
-    return estimators.ReScore(inner, **{n: v for n, v in around.items() if v is not None})
+    wanted = {name: value for name, value in around.items() if value is not None}
+    if not wanted and not kind.weighs_rows:
+        return inner  # its rows count alike, so that there is nothing to wrap
+    return estimators.ReScore(inner, **wanted)
 
 
 def _read_truth(path: Path, edge_direction: str | None, X: "pd.DataFrame") -> "pd.DataFrame":

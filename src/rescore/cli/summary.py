@@ -52,7 +52,7 @@ def print_run(run: Run, folder: Any, files: Sequence[str]) -> None:
     _print_edges(edges)
     _print_heaviest(diagnostics["heaviest_rows"], n)
     if run.groups is not None:
-        print_shares(group_shares(run.model.sample_weight_, run.groups))
+        print_shares(run)
     if run.scores is not None:
         print_scores("Against the true graph", {**run.baselines, "this fit": run.scores})
     print_files(folder, files)
@@ -73,15 +73,17 @@ def _print_heaviest(rows: list[dict[str, Any]], n: int) -> None:
     print_table("Heaviest rows", ("row", ">weight x n", ">loss"), shown[:MOST_ROWS])
 
 
-def print_shares(shares: Any) -> None:
+def print_shares(run: Run) -> None:
     """Each group's share of the rows and of the weight."""
+    shares = group_shares(run.model.sample_weight_, run.groups)
+    title = "Groups" if run.model.needs_groups else "Groups, unseen by the learner"
     lines = [
         (_name(label), str(rows), f"{100 * of_rows:.1f} %", f"{100 * of_weight:.1f} %")
         for label, rows, of_rows, of_weight in shares.itertuples(name=None)
     ]
     more = f" (the first {MOST_GROUPS} of {len(lines)})" if len(lines) > MOST_GROUPS else ""
     header = ("group", ">rows", ">share of rows", ">share of weight")
-    print_table(f"Groups, unseen by the learner{more}", header, lines[:MOST_GROUPS])
+    print_table(title + more, header, lines[:MOST_GROUPS])
 
 
 def _name(name: object) -> str:

@@ -14,7 +14,7 @@ from rescore.cli.guard import one_line
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "noted_warnings", "progress", "uninterrupted"]
+__all__ = ["console", "counter", "noted_warnings", "progress", "uninterrupted"]
 
 
 def console(stderr: bool = False) -> "Console":
@@ -78,6 +78,30 @@ def progress(title: str, h_tol: float = 1e-8) -> Iterator[Callable[[Mapping[str,
             bar.update(task, description=text, completed=_done(record.get("h", 1.0), h_tol))
 
         yield on_step
+
+
+@contextmanager
+def counter(title: str, total: int) -> Iterator[Callable[[], None]]:
+    """A bar on stderr with the time that is left; the block gets a callback to move it by one.
+
+    Where there is no terminal, a line for every tenth part that is done.
+    """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    screen = console(stderr=True)
+    done = 0
+
+    def advance() -> None:
+        nonlocal done
+        done += 1
+        bar.advance(task)
+        if not screen.is_terminal and done * 10 // total > (done - 1) * 10 // total:
+            print(f"{title}: {done} of {total}", file=sys.stderr, flush=True)
+
+    columns = (BarColumn(24), MofNCompleteColumn(), TimeRemainingColumn(elapsed_when_finished=True))
+    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
+        task = bar.add_task(title, total=total)
+        yield advance
 
 
 def _done(h: float, h_tol: float) -> float:

@@ -1,6 +1,7 @@
 """What every estimator keeps of a fit, and what can be asked of it then."""
 
 import warnings
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -9,13 +10,14 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from rescore.checking import check_integer
+from rescore.checking import check_integer, check_number
 from rescore.diagnosis import diagnose
 from rescore.equations import log_likelihoods, partial_dependence
 from rescore.fitting import Fitted
 from rescore.graph.io import to_networkx
 from rescore.protocols import Status
 from rescore.row_weights import prior_weights
+from rescore.sampling import draw
 from rescore.tables.matching import rows_like
 from rescore.tables.table import DataWarning, Table
 from rescore.text import listing
@@ -107,6 +109,45 @@ class StructureLearner(BaseEstimator):
         values = np.linspace(least, largest, check_integer("points", points, at_least=2))
         curve = partial_dependence(self.equations_, table.values, i, j, values)
         return pd.Series(curve, pd.Index(values, name=cause), name=effect)
+
+    def sample(self, n: int, *, random_state: int = 0) -> pd.DataFrame:
+        """So many new rows from the fitted equations with Gaussian noise of ``noise_variance_``.
+
+        Examples
+        --------
+        >>> from rescore import Linear, simulate
+        >>> model = Linear().fit(simulate(nodes=3, degree=1, random_state=100).X)
+        >>> model.sample(5).shape
+        (5, 3)
+        """
+        return self.intervene({}, n, random_state=random_state)
+
+    def intervene(
+        self, do: Mapping[Any, float], n: int = 1000, *, random_state: int = 0
+    ) -> pd.DataFrame:
+        """New rows as `sample` gives them, with the variables in ``do`` set to their values.
+
+        The same ``random_state`` gives the same individuals whatever is done to them.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> from rescore import Linear
+        >>> rain = np.random.default_rng(0).normal(size=500)
+        >>> X = pd.DataFrame({"rain": rain, "grass": 2 * rain + rain[::-1]})
+        >>> model = Linear().fit(X)
+        >>> dry, wet = (model.intervene({"rain": value})["grass"].mean() for value in (0, 1))
+        >>> bool(1.8 < wet - dry < 2.2), bool(model.intervene({"grass": 9})["rain"].mean() < 1)
+        (True, True)
+        """
+        check_is_fitted(self, "equations_")
+        fixed = {self._position(name): check_number(f"do[{name!r}]", v) for name, v in do.items()}
+        rng = np.random.default_rng(check_integer("random_state", random_state, at_least=0))
+        W = self.adjacency_matrix_
+        variance = np.asarray(self.noise_variance_, dtype=np.float64)
+        count = check_integer("n", n, at_least=1)
+        X = draw(self.equations_, W.to_numpy(), variance, count, rng, fixed)
+        return pd.DataFrame(X, columns=W.columns)
 
     def _rows(self, X: Any) -> Table:
         check_is_fitted(self, "equations_")

@@ -32,6 +32,7 @@ class GraphLearner(StructureLearner):
     one_step = False  # whether the backbone's first step is its whole fit
     linear = False  # whether its graph is one of straight lines
     needs_groups = False  # whether it learns from groups of rows that the caller names
+    weighs_rows = True  # whether it can count some rows more than others
     standardize: bool
     forbidden: Edges | None
     required: Edges | None
@@ -60,7 +61,7 @@ class GraphLearner(StructureLearner):
         max_steps = check_integer("max_steps", self.max_steps, at_least=1)
         if player.whole_fits or (self.one_step and player.warmup > 0):
             backbone = Repeated(backbone, max_steps)
-            max_steps *= max_steps  # as many fits as a fit may have steps
+            max_steps *= 1 if self.one_step else max_steps  # as many fits as a fit may have steps
         return learn(
             X,
             sample_weight,

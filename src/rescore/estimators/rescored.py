@@ -6,16 +6,19 @@ from typing import Any, Self
 from rescore.algorithm import Record
 from rescore.checking import check_choice, check_integer, check_number
 from rescore.estimators.base import StructureLearner
+from rescore.estimators.custom import as_learner
 from rescore.estimators.learner import GraphLearner, InnerPlayer
 from rescore.protocols import Weighting
 from rescore.weightings.balanced import Balanced
 from rescore.weightings.exact import LOSSES, Exact
 from rescore.weightings.inverse_propensity import InversePropensity
+from rescore.weightings.neural import Neural
 from rescore.weightings.regrouped import Regrouped
 from rescore.weightings.uniform import Uniform
 
-WEIGHTINGS = ("auto", "balanced", "exact", "inverse-propensity", "uniform")
-USUAL_TAU = 0.5  # of exact weights, where none is given
+WEIGHTINGS = ("auto", "balanced", "exact", "inverse-propensity", "neural", "uniform")
+USUAL_TAU = 0.5  # of exact and neural weights, where none is given
+HIDDEN = (10, 10)  # of the network behind neural weights, for learners that are not linear
 
 
 class ReScore(StructureLearner):
@@ -23,24 +26,24 @@ class ReScore(StructureLearner):
 
     Parameters
     ----------
-    estimator : GraphLearner
-        The learner to wrap.
+    estimator : GraphLearner, callable, or object with init, step, losses and adjacency
+        The learner to wrap: one of this package, or one of your own, as `Custom` describes.
     tau : "auto" or float in (0, 1]
         The box C(τ): weights stay between τ/n and 1/(τn).  1 is the plain learner.
-    weighting : {"auto", "balanced", "exact", "inverse-propensity", "uniform"} or a Weighting
+    weighting : {"auto", "balanced", "exact", "inverse-propensity", "neural", "uniform"} or object
         How the weights are chosen.  "balanced" finds groups of rows whose noise differs, balances
         them and sets plain noise aside; with nonlinear learners after a first fit, in its own
         residuals.  Homogeneous rows keep equal weights.  "exact" gives the rows that fit worst the
-        ceiling of the box.  "auto" is balanced, but exact if ``tau`` is given or the learner
-        standardises: balancing compares the noise of variables in their own units.  "uniform" is
-        the plain learner, also around weights of your own in ``sample_weight``.
-        "inverse-propensity" gives every group the same weight in all; it needs ``groups``.
-        Or an object such as ``rescore.weightings.exact.Exact(tau=0.2)``.
+        ceiling of the box, "neural" lets the paper's network learn them.  "auto" is balanced, but
+        exact if ``tau`` is given or the learner standardises: balancing compares the noise of
+        variables in their own units.  "uniform" is the plain learner, also around weights of your
+        own in ``sample_weight``.  "inverse-propensity" gives every group the same weight in all;
+        it needs ``groups``.  Or a Weighting such as ``rescore.weightings.exact.Exact(tau=0.2)``.
     loss : {"nll", "raw"}
-        How "exact" ranks rows: by Gaussian likelihood with a variance per variable, or by the
-        paper's plain sum of squared residuals.
+        How "exact" and "neural" rank rows: by Gaussian likelihood with a variance per variable,
+        or by the paper's plain sum of squared residuals.
     warmup : int
-        Outer steps of the learner before exact weights move (the paper's K_reweight).
+        Outer steps of the learner before exact or neural weights move (the paper's K_reweight).
 
     Examples
     --------
@@ -56,7 +59,7 @@ class ReScore(StructureLearner):
 
     def __init__(
         self,
-        estimator: GraphLearner,
+        estimator: Any,
         *,
         tau: float | str = "auto",
         weighting: str | Weighting = "auto",
@@ -82,14 +85,11 @@ class ReScore(StructureLearner):
 
         ``groups`` (a label for each row) is for learners and weightings that need it.
         """
-        if not isinstance(self.estimator, GraphLearner):
-            raise TypeError(
-                f"estimator must be a learner such as Notears(), got {self.estimator!r}."
-            )
-        player = self._player()
-        return self._store(X, self.estimator._learn(X, sample_weight, player, on_step, groups))
+        learner = as_learner(self.estimator)
+        player = self._player(learner)
+        return self._store(X, learner._learn(X, sample_weight, player, on_step, groups))
 
-    def _player(self) -> InnerPlayer:
+    def _player(self, learner: GraphLearner) -> InnerPlayer:
         """The inner player; balancing starts before the first step, or between whole fits."""
         warmup = check_integer("warmup", self.warmup, at_least=0)
         loss = check_choice("loss", self.loss, LOSSES)
@@ -98,16 +98,20 @@ class ReScore(StructureLearner):
         chosen = check_choice("weighting", self.weighting, WEIGHTINGS)
         tau = None if self.tau == "auto" else check_number("tau", self.tau, above=0, at_most=1)
         if chosen == "auto":
-            own_units = tau is None and not self.estimator.standardize
+            own_units = tau is None and not learner.standardize
             chosen = "balanced" if own_units else "exact"
         if chosen == "balanced":
-            kind, start = (Balanced, 0) if self.estimator.linear else (Regrouped, 1)
+            kind, start = (Balanced, 0) if learner.linear else (Regrouped, 1)
             return InnerPlayer(kind() if tau is None else kind(tau), start, kind is Regrouped)
         if chosen == "inverse-propensity":
             return InnerPlayer(InversePropensity())
         if chosen == "uniform":
             return InnerPlayer(Uniform())
-        return InnerPlayer(Exact(USUAL_TAU if tau is None else tau, loss), warmup)
+        tau = USUAL_TAU if tau is None else tau
+        if chosen == "neural":
+            hidden = () if learner.linear else HIDDEN
+            return InnerPlayer(Neural(tau, loss, hidden), warmup)
+        return InnerPlayer(Exact(tau, loss), warmup)
 
     @property
     def needs_groups(self) -> bool:

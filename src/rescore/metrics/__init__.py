@@ -113,18 +113,25 @@ def fpr(truth: Any, estimate: Any) -> float:
     return (n.reversed + n.extra) / (n.all - n.cond) if n.all > n.cond else float("nan")
 
 
-def shd(truth: Any, estimate: Any) -> int:
+def shd(truth: Any, estimate: Any, *, undirected_agrees: bool = False) -> int:
     """Structural Hamming distance: pairs of nodes whose edge is extra, missing or different.
 
-    A reversed edge counts once, and so does an undirected one in place of a directed one.
+    A reversed edge counts once, and so does an undirected one in place of a directed one; but
+    with ``undirected_agrees`` that counts nothing, as in the scoring of NOTEARS: FP + R + missing.
 
     Examples
     --------
     >>> shd([[0, 1], [0, 0]], [[0, 0], [1, 0]])
     1
+    >>> directed, undirected = [[0, 1], [0, 0]], [[0, 1], [1, 0]]
+    >>> shd(directed, undirected), shd(directed, undirected, undirected_agrees=True)
+    (1, 0)
     """
-    pair = paired(truth, estimate)
-    different = pair.truth != pair.estimate
+    T, E, _ = paired(truth, estimate)
+    different = T != E
+    if undirected_agrees:
+        somewhere_undirected = (T & T.T) | (E & E.T)
+        different &= ~(somewhere_undirected & (T | T.T) & (E | E.T))
     return int(np.triu(different | different.T).sum())
 
 

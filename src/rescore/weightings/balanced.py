@@ -6,6 +6,7 @@ in that.  Neither the groups nor which of them are noise is known: both are hypo
 followed to its own end, and the likelihood of the data chooses.
 """
 
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,15 +16,16 @@ from rescore.checking import check_integer, check_number
 from rescore.moments import Matrix
 from rescore.ordered import ordered_graph
 from rescore.protocols import Mask, Problem
-from rescore.weightings.latent import Groups, expectation_maximisation, find_groups
+from rescore.weightings.alike import alike
+from rescore.weightings.evidence import evidence, row_counts
+from rescore.weightings.latent import Groups, find_groups, one_group
+from rescore.weightings.masses import balanced_weights, explained, plain_noise
 
 CORE = 0.8  # share of the rows that fit best, on which the core graph is learned
-LARGER = 1.5  # ratio of variances from which a group's noise counts as larger than the core's
 # A group is plain noise if its variance is larger in at least this share of the variables.  Groups
 # with another noise pattern have about half, other mechanisms nearly all: each is tried.
 NOISE_SHARES = (0.7, 0.9, 1.01)
 ROUNDS = 6
-FARTHEST = 100.0  # factor by which balancing may change the share of a group
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +38,12 @@ class Fit:
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """Where a hypothesis led: weights, the groups behind them, and how well they explain."""
+    """Where a hypothesis led: weights, the groups behind them, and the graph learned with them."""
 
     w: Matrix
     groups: Groups
     noise: Mask  # (K,)
-    evidence: float
+    edges: Mask  # (d, d)
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,9 @@ class Balanced:
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> alike = Problem.unconstrained(rng.normal(size=(300, 3)))
-    >>> w, state = Balanced().step(alike, np.ones((300, 3)), None)
-    >>> bool((w == alike.prior).all()), Balanced().explain(state)["groups"]
+    >>> rows = Problem.unconstrained(rng.normal(size=(300, 3)))
+    >>> w, state = Balanced().step(rows, np.ones((300, 3)), None)
+    >>> bool((w == rows.prior).all()), Balanced().explain(state)["groups"]
     (True, 1)
     """
 
@@ -80,170 +82,88 @@ class Balanced:
         return {} if state is None else explained(state.w, state.groups, state.noise)
 
     def search(self, problem: Problem) -> Finding:
-        """Follow every hypothesis from the plain and from the core graph; keep the likeliest."""
+        """Follow every hypothesis to its end, and keep the likeliest."""
         plain = ordered_fit(problem, problem.prior)
         groups = self._groups(problem, plain)
         if groups.count == 1 or self.tau == 1:
-            return Finding(problem.prior, groups, np.zeros(groups.count, dtype=bool), 0.0)
-        found = []
-        for start in (plain, _core(problem, plain)):
-            groups = self._groups(problem, start)
-            hypotheses = {plain_noise(groups, share).tobytes(): share for share in NOISE_SHARES}
-            found += [self._follow(problem, start, share) for share in hypotheses.values()]
-        return max(found, key=lambda finding: finding.evidence)
+            return _as_they_are(problem, groups, plain)
+        found: list[Finding] = []
+        seen: set[Hashable] = set()
+        for start, its_groups in self._starts(problem, plain, groups):
+            shares = {plain_noise(its_groups, share).tobytes(): share for share in NOISE_SHARES}
+            for share in shares.values():
+                found += self._follow(problem, start, its_groups, share, seen)
+        if len(found) == 1:
+            return found[0]
+        return max(found, key=lambda one: evidence(problem, one.edges, one.groups))
 
-    def _follow(self, problem: Problem, current: Fit, share: float) -> Finding:
-        """Group, balance, fit again, until the graph repeats."""
+    def _starts(self, problem: Problem, plain: Fit, groups: Groups) -> Iterator[tuple[Fit, Groups]]:
+        """The plain graph and, if noise may have spoilt that, the graph of the core."""
+        yield plain, groups
+        if plain_noise(groups, min(NOISE_SHARES)).any():
+            core = _core(problem, plain)
+            yield core, self._groups(problem, core)
+
+    def _follow(
+        self, problem: Problem, fit: Fit, groups: Groups, share: float, seen: set[Hashable]
+    ) -> list[Finding]:
+        """Balance, fit again, group again, until the graph repeats or was ``seen`` before.
+
+        Another hypothesis that came through the same graph, groups and noise has led wherever
+        this one would: then there is nothing to add.
+        """
+        passed: set[Hashable] = set()
         for _ in range(ROUNDS):
-            groups = self._groups(problem, current)
             noise = plain_noise(groups, share)
             w = balanced_weights(groups, noise, problem.prior, self.tau)
-            last, current = current, ordered_fit(problem, w)
-            if (current.edges == last.edges).all():
+            last, fit = fit, ordered_fit(problem, w)
+            place = (fit.edges.tobytes(), groups.count, int(noise.sum()))
+            if place in seen:
+                return []
+            if place in passed or (fit.edges == last.edges).all():
                 break
-        return Finding(w, groups, noise, self._evidence(problem, current))
-
-    def _evidence(self, problem: Problem, fit: Fit) -> float:
-        """BIC of graph and groups together, each regression at its most precise."""
-        groups = self._groups(problem, fit)
-        for _ in range(2):
-            precision = groups.membership @ (1 / groups.variance)  # (n, d)
-            losses = problem.rows.regression_losses(fit.edges, precision * problem.prior[:, None])
-            groups = expectation_maximisation(losses, row_counts(problem), groups.membership)
-        return groups.evidence - 0.5 * float(fit.edges.sum()) * np.log(row_counts(problem).sum())
+            passed.add(place)
+            groups = self._groups(problem, fit)
+            if groups.count == 1:  # under this graph the rows look alike, so there is no more to it
+                return [_as_they_are(problem, groups, fit)]
+        seen |= passed | {place}
+        return [Finding(w, groups, noise, fit.edges)]
 
     def _groups(self, problem: Problem, fit: Fit) -> Groups:
-        return find_groups(fit.losses, row_counts(problem), self.most_groups)
+        counts = row_counts(problem)
+        if alike(fit.losses, counts):
+            return one_group(fit.losses, counts)
+        return find_groups(fit.losses, counts, self.most_groups)
 
 
 def ordered_fit(problem: Problem, w: Matrix) -> Fit:
-    """Ordered least squares on the rows weighted by ``w``: milliseconds, so it can be repeated."""
+    """Ordered least squares on the rows weighted by ``w``: milliseconds, so it can be repeated.
+
+    Examples
+    --------
+    >>> problem = Problem.unconstrained(np.random.default_rng(0).normal(size=(100, 2)))
+    >>> ordered_fit(problem, problem.prior).edges.any()
+    np.False_
+    """
     W, mean = ordered_graph(problem, w)
     return Fit(W != 0, problem.rows.squared_residuals(W, mean))
 
 
-def balanced_weights(groups: Groups, noise: Mask, prior: Matrix, tau: float) -> Matrix:
-    """``w_i = s_i Σ_k P_ik q_k/π_k``: inside C(τ) because every q_k/π_k is.
-
-    Groups taken as ``noise`` (K,) get the floor of the box, the others masses that balance them.
-
-    Examples
-    --------
-    >>> groups = Groups(np.array([0.5, 0.5]), np.ones((2, 3)), np.eye(2), 0.0, 0.0)
-    >>> balanced_weights(groups, np.array([False, True]), np.array([0.5, 0.5]), 0.1).round(3)
-    array([0.95, 0.05])
-    """
-    q = np.where(noise, tau * groups.share, 0.0)
-    free = ~noise
-    share = groups.share[free] / groups.share[free].sum()
-    q[free] = (1 - q.sum()) * balance(groups.variance[free], share, max(tau, 1 / FARTHEST))
-    w = prior * (groups.membership @ (q / groups.share))
-    return w / w.sum()
+def _as_they_are(problem: Problem, groups: Groups, fit: Fit) -> Finding:
+    """All rows keep their weights."""
+    return Finding(problem.prior, groups, np.zeros(groups.count, dtype=bool), fit.edges)
 
 
-def balance(variance: Matrix, share: Matrix, tau: float) -> Matrix:
-    """Group masses q (K,) that make the pooled variances ``v = q·V`` of all variables alike.
-
-    Minimises ``log mean_j v_j − mean_j log v_j``, which is 0 only if all are equal, with a slight
-    pull towards the shares as they are, over ``τπ ≤ q ≤ π/τ``.
-
-    Examples
-    --------
-    >>> balance(np.array([[1.0, 0.01], [0.01, 1.0]]), np.array([0.9, 0.1]), 0.01).round(2)
-    array([0.5, 0.5])
-    """
-    from scipy.optimize import minimize
-
-    if len(share) == 1:
-        return np.ones(1)
-    low, high = tau * share, np.minimum(share / tau, 1.0)
-
-    def unevenness(q: Matrix) -> float:
-        v = np.maximum(q @ variance, 1e-300)
-        pull = np.sum(q * np.log(np.maximum(q, 1e-300) / share))
-        return float(np.log(v.mean()) - np.log(v).mean() + 1e-3 * pull)
-
-    starts = (share, np.clip(np.full(len(share), 1 / len(share)), low, high))
-    found = [
-        minimize(
-            unevenness,
-            start / start.sum(),
-            method="SLSQP",
-            bounds=list(zip(low, high, strict=True)),
-            constraints={"type": "eq", "fun": lambda q: q.sum() - 1},
-        )
-        for start in starts
-    ]
-    q = np.clip(min(found, key=lambda run: run.fun).x, low, high)
-    return q / q.sum()
-
-
-def explained(w: Matrix, G: Groups, noise: Mask) -> dict[str, Any]:
-    """The decision as plain data, and as a sentence.
-
-    Examples
-    --------
-    >>> one = Groups(np.ones(1), np.ones((1, 3)), np.ones((2, 1)), 0.0, 0.0)
-    >>> explained(np.array([0.5, 0.5]), one, np.array([False]))["summary"]
-    'The rows look alike: all keep the weight they had.'
-    """
-    after = [float(w @ G.membership[:, k]) for k in range(G.count)]
-    return {
-        "summary": _summary(G, after, noise),
-        "groups": G.count,
-        "share_before": G.share.tolist(),
-        "share_after": after,
-        "noise": noise.tolist(),
-        "noise_rows": float(G.membership[:, noise].sum()),
-    }
-
-
-def _summary(G: Groups, after: list[float], noise: Mask) -> str:
-    if G.count == 1:
-        return "The rows look alike: all keep the weight they had."
-    shares = ", ".join(
-        f"{before:.0%} of the rows with {then:.0%} of the weight" + " (taken as noise)" * bool(bad)
-        for before, then, bad in zip(G.share, after, noise, strict=True)
-    )
-    return f"The rows fall into {G.count} groups whose noise differs: {shares}."
-
-
-def row_counts(problem: Problem) -> Matrix:
-    """How many rows each row stands for, (n,).
-
-    Examples
-    --------
-    >>> row_counts(Problem.unconstrained(np.eye(3)))
-    array([1., 1., 1.])
-    """
-    return problem.prior * problem.effective_rows(problem.prior)
-
-
-def _core(problem: Problem, current: Fit) -> Fit:
-    """The graph of the rows that fit best: fit, keep the best share, and again until they stay."""
+def _core(problem: Problem, fit: Fit) -> Fit:
+    """The graph of the rows that fit best: keep the best share, fit, and again until it stays."""
     w = prior = problem.prior
     for _ in range(ROUNDS):
-        loss = (current.losses / np.maximum(w @ current.losses, 1e-300)).sum(axis=1)
-        kept = np.where(loss <= np.quantile(loss, CORE), prior, 0.0)
-        if ((kept > 0) == (w > 0)).all():
-            break
+        loss = (fit.losses / np.maximum(w @ fit.losses, 1e-300)).sum(axis=1)
+        order = np.argsort(loss)
+        most = loss[order[np.searchsorted(np.cumsum(prior[order]), CORE)]]
+        kept = np.where(loss <= most, prior, 0.0)
         w = kept / kept.sum()
-        current = ordered_fit(problem, w)
-    return current
-
-
-def plain_noise(groups: Groups, share: float) -> Mask:
-    """Which groups have larger noise than the largest group in that share of the variables.
-
-    Examples
-    --------
-    >>> variance = np.array([[1.0, 1.0], [0.1, 9.0], [9.0, 9.0]])
-    >>> groups = Groups(np.array([0.8, 0.1, 0.1]), variance, np.eye(3), 0.0, 0.0)
-    >>> plain_noise(groups, share=0.9)
-    array([False, False,  True])
-    """
-    core = int(groups.share.argmax())
-    larger = (groups.variance > LARGER * groups.variance[core]).mean(axis=1)
-    noise = larger >= share
-    noise[core] = False
-    return noise
+        last, fit = fit, ordered_fit(problem, w)
+        if (fit.edges == last.edges).all():
+            break
+    return fit

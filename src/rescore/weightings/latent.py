@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rescore.moments import Matrix
+from rescore.weightings.starts import starts
 
 MOST_ITERATIONS, SETTLED = 100, 1e-6  # of EM; log-likelihood per row
+RACE = 8  # iterations from every start before only the likeliest goes on
+PATIENCE = 50  # iterations at the last one's gain in which a goal must come within reach
 SMALLEST = 1e-3  # share of a variable's pooled variance below which no group's variance falls
 
 
@@ -40,97 +42,78 @@ def find_groups(losses: Matrix, counts: Matrix, most: int) -> Groups:
     >>> find_groups(losses, np.ones(400), most=3).count
     2
     """
-    losses = losses + 1e-300  # a perfect fit has no logarithm
-    best = expectation_maximisation(losses, counts, np.ones((len(losses), 1)))
-    for K in range(2, most + 1):
-        starts = [_by_pattern(losses, counts, K), _by_size(losses, counts, K, 0.05)]
-        starts.append(_by_size(losses, counts, K, 0.2))
-        found = [expectation_maximisation(losses, counts, start) for start in starts]
-        better = max(found, key=lambda groups: groups.likelihood)
+    best = one_group(losses, counts)
+    for few in starts(losses, counts, most):
+        raced = [expectation_maximisation(losses, counts, start.T, RACE) for start in few]
+        ahead = max(raced, key=lambda groups: groups.likelihood)
+        goal = best.evidence + ahead.likelihood - ahead.evidence
+        better = expectation_maximisation(losses, counts, ahead.membership, goal=goal)
         if better.evidence <= best.evidence:
             break
         best = better
     return best
 
 
-def expectation_maximisation(losses: Matrix, counts: Matrix, membership: Matrix) -> Groups:
-    """The mixture that EM reaches from a first guess of the membership (n, K).
+def one_group(losses: Matrix, counts: Matrix) -> Groups:
+    """All rows alike.
 
     Examples
     --------
-    >>> one = expectation_maximisation(np.ones((9, 2)), np.ones(9), np.ones((9, 1)))
-    >>> one.variance
-    array([[1., 1.]])
+    >>> one_group(np.array([[1.0], [3.0]]), np.ones(2)).variance
+    array([[2.]])
+    """
+    return expectation_maximisation(losses, counts, np.ones((len(losses), 1)), 1)
+
+
+def expectation_maximisation(
+    losses: Matrix,
+    counts: Matrix,
+    membership: Matrix,
+    most_iterations: int | None = None,
+    goal: float = -np.inf,
+) -> Groups:
+    """The mixture that EM reaches from a first guess of the membership (n, K).
+
+    It gives up where even many more steps like the last could not lift the likelihood to the goal.
+
+    Examples
+    --------
+    >>> two = expectation_maximisation(np.ones((9, 2)), np.ones(9), np.full((9, 2), 0.5))
+    >>> two.variance
+    array([[1., 1.],
+           [1., 1.]])
     """
     n, d = counts.sum(), losses.shape[1]
-    pooled = counts @ losses / n
+    pooled = np.maximum(counts @ losses / n, 1e-300)  # a perfect fit has no logarithm
+    P = membership.T  # (K, n): sums over the groups run along whole rows
     last = -np.inf
-    for _ in range(MOST_ITERATIONS):
-        size = counts @ membership + 1e-12  # (K,)
-        share = size / n
-        variance = (membership * counts[:, None]).T @ losses / size[:, None]
-        variance = np.maximum(variance, SMALLEST * pooled)
-        # One pseudo-row of the pooled variance keeps a group of few rows from collapsing.
-        variance = (variance * size[:, None] + pooled) / (size[:, None] + 1)
-        log_density = (
-            np.log(share) - 0.5 * np.log(variance).sum(axis=1) - 0.5 * losses @ (1 / variance).T
-        )
-        top = log_density.max(axis=1, keepdims=True)
-        density = np.exp(log_density - top)
-        total = density.sum(axis=1, keepdims=True)
-        membership = density / total
-        likelihood = float(counts @ (top + np.log(total))[:, 0])
-        if likelihood - last < SETTLED * n:
+    for _ in range(most_iterations or MOST_ITERATIONS):
+        share, variance = _maximise(losses, P * counts, pooled, n)
+        P, per_row = _expect(losses, share, variance)
+        likelihood = float(counts @ per_row)
+        gain, last = likelihood - last, likelihood
+        if gain < SETTLED * n or likelihood + PATIENCE * gain < goal:
             break
-        last = likelihood
     K = len(share)
     penalty = 0.5 * (K * d + K - 1) * np.log(n)
-    return Groups(counts @ membership / n, variance, membership, likelihood, likelihood - penalty)
+    return Groups(P @ counts / n, variance, P.T, likelihood, likelihood - penalty)
 
 
-def _by_pattern(losses: Matrix, counts: Matrix, K: int) -> Matrix:
-    """Rows whose losses are large in the same variables, by k-means on their leading patterns.
-
-    It starts from slices of equal size along the first pattern, so that nothing is drawn.
-    """
-    Z = np.log(losses / (counts @ losses / counts.sum()) + 1e-2)
-    Z = Z - counts @ Z / counts.sum()
-    patterns = np.linalg.eigh((Z * counts[:, None]).T @ Z)[1][:, ::-1]
-    Y = Z @ patterns[:, :K]
-    nearest = _slices(Y[:, 0], counts, K)
-    for _ in range(15):
-        size = np.bincount(nearest, counts, minlength=K)
-        totals = [np.bincount(nearest, counts * y, minlength=K) for y in Y.T]
-        centres = np.array(totals).T / np.maximum(size, 1e-12)[:, None]
-        nearest = _distances(Y, centres).argmin(axis=1)
-    return _softened(nearest, K)
+def _maximise(losses: Matrix, P: Matrix, pooled: Matrix, n: float) -> tuple[Matrix, Matrix]:
+    """Shares (K,) and variances (K, d) of the groups of rows counted in P (K, n)."""
+    size = P.sum(axis=1)[:, None] + 1e-12
+    variance = np.maximum(P @ losses / size, SMALLEST * pooled)
+    # One pseudo-row of the pooled variance keeps a group of few rows from collapsing.
+    return size[:, 0] / n, (variance * size + pooled) / (size + 1)
 
 
-def _slices(score: Matrix, counts: Matrix, K: int) -> NDArray[np.intp]:
-    """The rows by score in K slices that stand for equally many rows, (n,)."""
-    order = np.argsort(score, kind="stable")
-    before = np.cumsum(counts[order]) - counts[order] / 2
-    slices = np.empty(len(score), dtype=np.intp)
-    slices[order] = np.minimum(before * K / counts.sum(), K - 1).astype(np.intp)
-    return slices
-
-
-def _by_size(losses: Matrix, counts: Matrix, K: int, tail: float) -> Matrix:
-    """The ``tail`` of the rows that fit worst, cut again for every further group."""
-    loss = (losses / (counts @ losses)).sum(axis=1)
-    order = np.argsort(loss, kind="stable")
-    below = np.cumsum(counts[order]) / counts.sum()
-    cuts = [1 - tail * 4.0**-k for k in range(K - 1)]
-    group = np.empty(len(loss), dtype=np.intp)
-    group[order] = np.searchsorted(cuts, below)
-    return _softened(group, K)
-
-
-def _softened(group: NDArray[np.intp], K: int) -> Matrix:
-    membership = np.full((len(group), K), 0.1 / K)
-    membership[np.arange(len(group)), group] += 0.9
-    return membership
-
-
-def _distances(Y: Matrix, centres: Matrix) -> Matrix:
-    return np.square(Y[:, None] - centres).sum(axis=2)
+def _expect(losses: Matrix, share: Matrix, variance: Matrix) -> tuple[Matrix, Matrix]:
+    """Membership (K, n), and the log-likelihood of every row (n,)."""
+    density = (-0.5 / variance) @ losses.T
+    density += (np.log(share) - 0.5 * np.log(variance).sum(axis=1))[:, None]
+    top = density.max(axis=0)
+    density -= top
+    np.exp(density, out=density)
+    total = density.sum(axis=0)
+    density /= total
+    return density, top + np.log(total)

@@ -8,8 +8,9 @@ import numpy as np
 from rescore.checking import check_integer, check_number
 from rescore.moments import Matrix
 from rescore.protocols import Problem
-from rescore.weightings.balanced import balanced_weights, explained, plain_noise, row_counts
+from rescore.weightings.evidence import row_counts
 from rescore.weightings.latent import Groups, find_groups
+from rescore.weightings.masses import balanced_weights, explained, plain_noise
 
 NOISE_SHARE = 0.9  # of the variables in which a group's variance is larger: then it is plain noise
 

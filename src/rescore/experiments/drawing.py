@@ -1,0 +1,80 @@
+"""The figures of the experiments: metrics over a setting, or weights against losses."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rescore.experiments.spec import Experiment
+from rescore.experiments.store import Store
+from rescore.experiments.summary import cells
+
+__all__ = ["draw"]
+
+METRICS = {"shd": "SHD", "sid": "SID", "tpr": "TPR", "fdr": "FDR"}
+COLOURS = ("#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860")
+
+
+def draw(experiment: Experiment, runs: pd.DataFrame, store: Store, path: Path) -> Path | None:
+    """The experiment's figure as a file; none while there is nothing to draw."""
+    from matplotlib.figure import Figure
+
+    if not (runs["status"] == "ok").any():
+        return None
+    if experiment.figure == "rows":
+        figure = _rows(runs, store, Figure)
+    else:
+        figure = _curves(runs, str(experiment.figure), Figure)
+    figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
+    return path
+
+
+def _curves(runs: pd.DataFrame, over: str, new_figure: Any) -> Any:
+    """A row of panels for every kind of data, a line for every method."""
+    table = cells(runs)
+    table["x"] = table[over] if over in table else table["setting"].map(lambda t: _value(t, over))
+    kinds = [name for name in runs.attrs["data"] if name != over]
+    parts: list[Any] = list(table.groupby(kinds, sort=False)) if kinds else [((), table)]
+    figure = new_figure(figsize=(3 * len(METRICS), 2.6 * len(parts)), layout="constrained")
+    grid = figure.subplots(len(parts), len(METRICS), squeeze=False)
+    for axes, (values, part) in zip(grid, parts, strict=True):
+        kind = ", ".join(f"{k} {v}" for k, v in zip(kinds, values, strict=True))
+        for axis, (metric, label) in zip(axes, METRICS.items(), strict=True):
+            _lines(axis, part, metric)
+            axis.set(title=f"{label}  {kind}", xlabel=over)
+    grid[0][0].legend(fontsize=7)
+    return figure
+
+
+def _lines(axis: Any, part: pd.DataFrame, metric: str) -> None:
+    for colour, (method, line) in zip(COLOURS, part.groupby("method", sort=False), strict=False):
+        if line["x"].isna().all():  # the setting means nothing to this method
+            axis.axhline(line[metric].mean(), color=colour, ls="--", label=method)
+            continue
+        line = line.sort_values("x")
+        error = line[f"{metric}_std"] / np.sqrt(line["runs"])
+        axis.errorbar(line["x"], line[metric], error, color=colour, marker="o", ms=3, label=method)
+
+
+def _value(setting: str, name: str) -> float:
+    found = re.search(rf"\b{re.escape(name)}=\[?([-+.\de]+)", setting)
+    return float(found[1]) if found else np.nan
+
+
+def _rows(runs: pd.DataFrame, store: Store, new_figure: Any) -> Any:
+    """Weight against loss for every row, the minority in red."""
+    records = store.read()
+    # A fit that was stopped after its first reweighting has not converged, and is meant here.
+    good = runs[runs["status"].isin(["ok", "not converged"])].drop_duplicates("method")
+    figure = new_figure(figsize=(4 * len(good), 3.2), layout="constrained")
+    axes = figure.subplots(1, len(good), squeeze=False)[0]
+    for axis, (method, key) in zip(axes, good[["method", "key"]].to_numpy(), strict=True):
+        rows = pd.DataFrame(records[key]["result"]["rows"])
+        rare = rows["group"] != rows["group"].mode()[0]
+        for part, colour, label in ((rows[~rare], "#999999", None), (rows[rare], "#c44e52", 1)):
+            axis.scatter(part["loss"], part["weight"], s=6, c=colour, label=label and "minority")
+        axis.set(title=method, xlabel="loss of the row", ylabel="n · weight")
+    axes[0].legend(fontsize=7)
+    return figure

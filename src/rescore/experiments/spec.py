@@ -1,0 +1,164 @@
+"""An experiment as it is written in a TOML file, and the trials it stands for."""
+
+import itertools
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rescore.checking import check_choice, check_integer
+from rescore.experiments.trial import Trial
+from rescore.text import listing, printable
+
+__all__ = ["SIZES", "Case", "Experiment", "assign", "read_experiment"]
+
+SIZES = ("full", "quick", "tiny")
+PROTOCOLS = ("honest", "oracle")
+TINY_SAMPLES, TINY_NODES = 120, 10
+KNOWN = {"title", "about", "published", "protocol", "figure", "seeds", "data", "methods", "quick"}
+
+Spec = dict[str, Any]
+
+
+class Case(NamedTuple):
+    """A trial under the name that its method has in an experiment."""
+
+    method: str
+    trial: Trial
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What is run on what, how often, and what it is compared with.
+
+    ``data`` and ``methods`` are tables; an ``over`` table in one of them lists values to go
+    through, all combinations of them.  ``protocol`` "oracle" means that the page may pick the best
+    of a method's combinations with the truth in sight, and says so.
+    """
+
+    name: str
+    title: str
+    data: tuple[Spec, ...]
+    methods: tuple[Spec, ...]
+    seeds: int = 10
+    about: str = ""
+    published: str | None = None  # a table of the paper's numbers
+    protocol: str = "honest"
+    figure: str | None = None
+    quick: Spec = field(default_factory=dict)  # seeds, and values that stay of each list
+
+    def cases(self, size: str = "full") -> list[Case]:
+        """All runs, one seed after the other, so that an unfinished sweep is still balanced.
+
+        Examples
+        --------
+        >>> data = ({"source": "simulate", "over": {"nodes": [5, 10]}},)
+        >>> tiny = Experiment("mine", "Mine", data, ({"name": "Linear", "learner": "Linear"},))
+        >>> len(tiny.cases())
+        20
+        """
+        check_choice("size", size, SIZES)
+        seeds = self.seeds if size == "full" else int(self.quick.get("seeds", min(2, self.seeds)))
+        data = [spec for block in self.data for spec in _expanded(self._sized(block, size))]
+        fixed = [block for block in self.methods if "search" not in block]
+        methods = [spec for block in fixed for spec in _expanded(self._sized(block, size))]
+        return [
+            Case(m["name"], Trial(_without(d, "seeds"), _without(m, "name", "where"), seed))
+            for seed in range(1 if size == "tiny" else seeds)
+            for d, m in itertools.product(data, methods)
+            if _applies(d, m) and seed < d.get("seeds", seeds)
+        ]
+
+    def with_methods(self, *methods: Spec) -> "Experiment":
+        """The same experiment with other methods."""
+        return replace(self, methods=methods)
+
+    def _sized(self, block: Spec, size: str) -> Spec:
+        """The block with its lists cut to what a quick run keeps, or to one value and few rows."""
+        if size == "full":
+            return block
+        small = deepcopy(block)
+        for name, values in small.get("over", {}).items():
+            kept = self.quick.get("over", {}).get(name, values)
+            some = [value for value in values if value in kept] or values
+            small["over"][name] = some[:1] if size == "tiny" else some
+        return _shrunk(small) if size == "tiny" and "source" in small else small
+
+
+def read_experiment(path: Path) -> Experiment:
+    """The experiment in a TOML file, named after the file; or a sentence what is wrong with it."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"There is no experiment '{printable(path, 200)}'.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"'{printable(path, 200)}' is no TOML file: {error}.") from None
+    _check(content, printable(path, 200))
+    blocks = {name: tuple(_tables(content[name])) for name in ("data", "methods")}
+    return Experiment(name=path.stem, **{**content, **blocks})
+
+
+def _tables(value: Any) -> Iterable[Spec]:
+    return value if isinstance(value, list) else [value]
+
+
+def _check(content: Mapping[str, Any], where: str) -> None:
+    unknown, missing = set(content) - KNOWN, {"title", "data", "methods"} - set(content)
+    if unknown or missing:
+        what = f"has {listing(sorted(unknown))}" if unknown else f"lacks {listing(sorted(missing))}"
+        raise ValueError(f"'{where}' {what}. An experiment has {', '.join(sorted(KNOWN))}.")
+    check_choice("protocol", content.get("protocol", "honest"), PROTOCOLS)
+    check_integer("seeds", content.get("seeds", 10), at_least=1)
+    for block in _tables(content["data"]):
+        if "source" not in block:
+            raise ValueError(f"'{where}': each [[data]] needs a source, such as \"simulate\".")
+    for block in _tables(content["methods"]):
+        if not {"name", "learner"} <= set(block):
+            raise ValueError(f"'{where}': each [[methods]] needs a name and a learner.")
+
+
+def _expanded(block: Spec) -> Iterator[Spec]:
+    """The block once for each combination of the values in its ``over`` table."""
+    over = block.get("over", {})
+    fixed = {name: value for name, value in block.items() if name != "over"}
+    for values in itertools.product(*over.values()):
+        spec = deepcopy(fixed)
+        for name, value in zip(over, values, strict=True):
+            assign(spec, name, value)
+        yield spec
+
+
+def assign(spec: Spec, path: str, value: Any) -> None:
+    """Put a value at a path such as "rescore.tau", making the tables on the way.
+
+    Examples
+    --------
+    >>> spec = {"learner": "Notears"}
+    >>> assign(spec, "rescore.tau", 0.5)
+    >>> spec
+    {'learner': 'Notears', 'rescore': {'tau': 0.5}}
+    """
+    *tables, last = path.split(".")
+    for name in tables:
+        spec = spec.setdefault(name, {})
+    spec[last] = value
+
+
+def _shrunk(data: Spec) -> Spec:
+    """The data with few rows, and graphs of one size, so that learners are compiled once."""
+    small = {"samples": TINY_SAMPLES}
+    if data["source"] == "simulate":
+        small["nodes"] = TINY_NODES
+    over = {name: values for name, values in data.get("over", {}).items() if name not in small}
+    return data | small | {"over": over}
+
+
+def _without(spec: Spec, *names: str) -> Spec:
+    return {name: value for name, value in spec.items() if name not in names}
+
+
+def _applies(data: Spec, method: Spec) -> bool:
+    """A method may name the only kinds of data it is meant for, as ``where`` = {name = [...]}."""
+    return all(data.get(name) in values for name, values in method.get("where", {}).items())

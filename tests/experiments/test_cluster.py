@@ -1,0 +1,103 @@
+"""The dask engine against a real cluster on this machine, some of which dies on the way."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from rescore.experiments.spec import Case
+from rescore.experiments.store import Store
+from rescore.experiments.sweep import missing, sweep
+from rescore.experiments.trial import Trial
+
+pytest.importorskip("distributed")
+
+DATA = {"source": "simulate", "nodes": 10, "samples": 1000}
+TRIALS = [Trial(DATA, {"learner": "Linear"}, seed) for seed in range(400)]
+
+
+class Cluster:
+    """A scheduler and two workers as processes of their own."""
+
+    def __init__(self, folder):
+        self.file = folder / "scheduler.json"
+        place = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show"]
+        self.scheduler = self.start("scheduler", *place, "--scheduler-file", str(self.file))
+        while not self.file.exists() or not self.file.read_text():
+            time.sleep(0.1)
+        self.address = json.loads(self.file.read_text())["address"]
+        options = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1"]
+        self.workers = [self.start("worker", self.address, *options) for _ in range(2)]
+
+    def start(self, *words):
+        command = [sys.executable, "-m", "dask", *words]
+        quiet = subprocess.DEVNULL
+        return subprocess.Popen(command, stdout=quiet, stderr=quiet)
+
+    def stop(self):
+        for process in (*self.workers, self.scheduler):
+            process.kill()
+            process.wait(timeout=30)
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    running = Cluster(tmp_path)
+    yield running
+    running.stop()
+
+
+def wait_for(store, count):
+    while len(list(store.folder.glob("*.json"))) < count:
+        time.sleep(0.02)
+
+
+# The client of a cluster that has gone says so in its own log and leaves its sockets behind.
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_and_then_the_scheduler_die_and_nothing_is_lost(cluster, tmp_path):
+    store = Store(tmp_path / "records")
+    ended = []
+
+    def run():
+        try:
+            sweep(TRIALS, store, engine="dask", scheduler=cluster.address)
+        except BaseException as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    wait_for(store, 10)
+    cluster.workers[0].send_signal(signal.SIGKILL)
+    after_worker = len(store.read())
+    wait_for(store, after_worker + 10)  # the other one goes on
+    cluster.scheduler.send_signal(signal.SIGKILL)
+    thread.join(timeout=120)
+    assert not thread.is_alive()
+    assert ended  # the sweep says that its cluster is gone
+    done = store.read()
+    assert 20 <= len(done) < len(TRIALS)
+    left = missing([Case("Linear", trial) for trial in TRIALS], store)
+    assert len(left) == len(TRIALS) - len(done)
+    sweep(left[:5], store)  # and it goes on anywhere else
+    assert all(record["status"] == "ok" for record in store.read().values())
+    assert len(store.read()) == len(done) + 5
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_gives_the_records_of_this_machine(cluster, tmp_path):
+    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    sweep(TRIALS[:4], here)
+    sweep(TRIALS[:4], there, engine="dask", scheduler=cluster.address)
+    scores = [{k: r["result"]["shd"] for k, r in s.read().items()} for s in (here, there)]
+    assert scores[0] == scores[1]
+
+
+def test_a_cluster_needs_an_address(tmp_path):
+    with pytest.raises(ValueError, match="--scheduler"):
+        sweep(TRIALS[:1], Store(tmp_path), engine="dask")
+    with pytest.raises(ValueError, match="engine must be one of"):
+        sweep(TRIALS[:1], Store(tmp_path), engine="magic")

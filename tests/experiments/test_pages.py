@@ -1,0 +1,153 @@
+"""Every declared experiment runs, and its page is made from its records alone."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rescore.experiments.contents import contents
+from rescore.experiments.declared import declared, find
+from rescore.experiments.pages import html, markdown, write_pages
+from rescore.experiments.published import PUBLISHED, published
+from rescore.experiments.spec import Case, Experiment
+from rescore.experiments.store import Store
+from rescore.experiments.summary import best_setting, cells, gains, tidy
+from rescore.experiments.sweep import missing, sweep
+from rescore.experiments.trial import Trial
+
+NAMES = [experiment.name for experiment in declared()]
+
+
+def record(trial, shd, status="ok"):
+    scores = {"shd": shd, "sid": 2 * shd, "tpr": 0.5, "fdr": 0.1, "edges": 9, "cpu_seconds": 1.0}
+    return {"key": trial.key, "trial": trial.content, "status": status, "result": scores}
+
+
+def experiment(**changes):
+    data = ({"source": "simulate", "mechanism": "linear", "over": {"nodes": [10, 20]}},)
+    methods = (
+        {"name": "NOTEARS", "learner": "Notears"},
+        {"name": "NOTEARS + ReScore", "learner": "Notears", "rescore": {}},
+    )
+    return Experiment("mine", "Mine <b>", data, methods, seeds=3, **changes)
+
+
+@pytest.fixture
+def filled(tmp_path):
+    """A store in which ReScore is better by 1, 2 and 3."""
+    store = Store(tmp_path / "records")
+    for case in experiment().cases():
+        lower = (case.trial.seed + 1) * ("ReScore" in case.method)
+        store.write(record(case.trial, 10 + case.trial.data["nodes"] - lower))
+    return store
+
+
+def test_means_gains_and_intervals(filled):
+    runs = tidy(experiment().cases(), filled.read())
+    assert runs.attrs["data"] == ["nodes"]
+    found = cells(runs).set_index(["nodes", "method"])
+    assert found.loc[(10, "NOTEARS + ReScore"), "shd"] == 18.0
+    assert found.loc[(10, "NOTEARS + ReScore"), "shd_std"] == pytest.approx(1.0)
+    gain = gains(runs).set_index("nodes").loc[10]
+    assert gain["gain"] == 2.0
+    assert gain["half_interval"] == pytest.approx(4.3027 / np.sqrt(3), rel=1e-4)  # t, 2 degrees
+    assert gain["before"] == 20.0
+
+
+def test_only_what_ended_well_is_counted(filled):
+    case = experiment().cases()[0]
+    filled.write(record(case.trial, 9999, status="not converged"))
+    runs = tidy(experiment().cases(), filled.read())
+    assert cells(runs)["shd"].max() < 100
+    page = contents(experiment(), filled)
+    assert page.tables["Not counted"]["status"].tolist() == ["not converged"]
+    assert gains(runs)["pairs"].tolist() == [2, 3]
+
+
+def test_what_was_not_run_is_missing_not_zero(tmp_path):
+    page = contents(experiment(), Store(tmp_path))
+    assert set(page.tables["Not counted"]["status"]) == {"missing"}
+    assert "Mean ± standard deviation over data sets" not in page.tables
+
+
+def test_the_oracle_picks_the_best_setting_and_only_it():
+    trials = [
+        Trial({"nodes": 5}, {"learner": "Notears", "parameters": {"lambda1": value}}, seed)
+        for value in (0.1, 0.2)
+        for seed in (0, 1)
+    ]
+    cases = [Case("NOTEARS", trial) for trial in trials]
+    shds = {0.1: (5, 7), 0.2: (2, 4)}
+    records = {t.key: record(t, shds[t.method["parameters"]["lambda1"]][t.seed]) for t in trials}
+    best = best_setting(tidy(cases, records))
+    assert best["setting"].unique().tolist() == ["lambda1=0.2"]
+    assert cells(best)["shd"].tolist() == [3.0]
+
+
+def test_published_cells_stand_beside_ours(filled):
+    page = contents(experiment(published="heterogeneous"), filled)
+    assert "published SHD" in page.tables["Mean ± standard deviation over data sets"]
+    data = ({"source": "simulate", "mechanism": "linear", "graph": "ER", "degree": 2,
+             "over": {"nodes": [10, 20]}},)  # fmt: skip
+    mine = Experiment("mine", "Mine", data, experiment().methods, 1, published="synthetic")
+    store = Store(filled.folder / "other")
+    for case in mine.cases():
+        store.write(record(case.trial, 4 if "ReScore" in case.method else 5))
+    page = contents(mine, store)
+    means = page.tables["Mean ± standard deviation over data sets"]
+    assert means["published SHD"].tolist() == ["5.8 ± 2.2", "4.6 ± 2.3", "9.2 ± 3.8", "8.8 ± 3.5"]
+    table = page.tables["Plain − ReScore, SHD on the same data sets"]
+    assert table["relative"].tolist() == ["+20 %", "+20 %"]
+    assert table["published relative"].tolist() == ["+21 %", "+4 %"]
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_published_tables_are_tidy(name):
+    table = published(name)
+    assert {"method", "metric", "mean"} <= set(table)
+    keys = [c for c in table if c not in {"mean", "std"}]
+    assert not table.duplicated(keys).any()
+    assert np.isfinite(table["mean"]).all()
+
+
+def test_names_are_escaped_in_html(filled):
+    page = contents(experiment(), filled)
+    text = html(page, None, "rescore reproduce <script>")
+    assert "<b>" not in text
+    assert "<script>" not in text
+    assert "&lt;b&gt;" in text
+    assert "| NOTEARS + ReScore |" in markdown(page, None, "x")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """All experiments at the smallest size."""
+    folder = tmp_path_factory.mktemp("results")
+    store = Store(folder / "records")
+    cases = [case for one in declared() for case in one.cases("tiny")]
+    sweep(missing(cases, store), store)
+    return folder, store
+
+
+def test_every_declared_trial_runs(tiny):
+    _, store = tiny
+    failed = {r["error"] for r in store.read().values() if r["status"] in {"failed", "timed out"}}
+    assert failed == set()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_declared_experiment_has_a_page(tiny, name):
+    folder, store = tiny
+    pages = write_pages([find(name)], store, folder, "tiny", "rescore reproduce")
+    assert [path.suffix for path in pages] == [".md", ".html"]
+    text = pages[0].read_text()
+    assert "| " in text
+    assert "nan" not in text
+    assert (find(name).figure is None) != (folder / f"{name}.svg").exists()
+
+
+def test_a_page_needs_records_alone(filled, tmp_path):
+    first = contents(experiment(), filled)
+    filled.pack()
+    second = contents(experiment(), filled)
+    for caption, table in first.tables.items():
+        pd.testing.assert_frame_equal(table, second.tables[caption])

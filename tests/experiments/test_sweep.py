@@ -1,0 +1,241 @@
+"""Runs are values, records are written whole, and whatever happens nothing is lost."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rescore.experiments import store as store_module
+from rescore.experiments.running import run_trial
+from rescore.experiments.spec import Case, Experiment, read_experiment
+from rescore.experiments.store import Store
+from rescore.experiments.sweep import missing, sweep
+from rescore.experiments.trial import Trial
+
+DATA = {"source": "simulate", "nodes": 5, "samples": 100}
+
+
+def trials(count, learner="Linear", **data):
+    return [Trial(DATA | data, {"learner": learner}, seed) for seed in range(count)]
+
+
+def cases(runs):
+    return [Case("Linear", trial) for trial in runs]
+
+
+def without_time(record):
+    result = {k: v for k, v in record["result"].items() if k != "cpu_seconds"}
+    return record | {"result": result}
+
+
+def test_running_a_trial_is_pure():
+    (trial,) = trials(1)
+    assert without_time(run_trial(trial)) == without_time(run_trial(trial))
+
+
+def test_a_record_tells_its_whole_trial(tmp_path):
+    (trial,) = trials(1)
+    sweep([trial], Store(tmp_path))
+    (record,) = Store(tmp_path).read().values()
+    assert Trial(**record["trial"]) == trial
+    assert record["status"] == "ok"
+
+
+def test_the_key_changes_with_every_part():
+    base = Trial(DATA, {"learner": "Linear"}, 0)
+    others = [
+        Trial(DATA | {"nodes": 6}, {"learner": "Linear"}, 0),
+        Trial(DATA, {"learner": "Notears"}, 0),
+        Trial(DATA, {"learner": "Linear"}, 1),
+        Trial(DATA, {"learner": "Linear"}, 0, version="0.0.0"),
+    ]
+    assert len({trial.key for trial in [base, *others]}) == 5
+
+
+def test_a_failed_trial_is_recorded_as_such_and_not_tried_again_unasked(tmp_path):
+    (bad,) = trials(1, degree=99)
+    sweep([bad], Store(tmp_path))
+    (record,) = Store(tmp_path).read().values()
+    assert record["status"] == "failed"
+    assert "DAG on 5 nodes" in record["error"]
+    assert "result" not in record
+    assert missing(cases([bad]), Store(tmp_path)) == []
+    assert missing(cases([bad]), Store(tmp_path), again=True) == [bad]
+
+
+def test_a_trial_that_takes_too_long_is_recorded_as_such():
+    (trial,) = trials(1, learner="Notears")
+    assert run_trial(trial, limit=0.0)["status"] == "timed out"
+
+
+def test_a_fit_that_does_not_converge_is_no_result():
+    method = {"learner": "Notears", "parameters": {"max_steps": 1}}
+    assert run_trial(Trial(DATA, method, 0))["status"] == "not converged"
+
+
+def test_a_sweep_runs_what_is_missing(tmp_path):
+    store, runs, heard = Store(tmp_path), trials(3), []
+    sweep(runs[:2], store)
+    assert missing(cases(runs), store) == runs[2:]
+    sweep(missing(cases(runs), store), store, on_record=heard.append)
+    assert [record["key"] for record in heard] == [runs[2].key]
+
+
+def test_two_processes_give_the_records_of_one(tmp_path):
+    runs = trials(4)
+    sweep(runs, Store(tmp_path / "one"))
+    sweep(runs, Store(tmp_path / "two"), jobs=2)
+    one, two = (Store(tmp_path / name).read() for name in ("one", "two"))
+    assert {k: without_time(r) for k, r in one.items()} == {
+        k: without_time(r) for k, r in two.items()
+    }
+
+
+def test_packing_keeps_every_record_in_one_file(tmp_path):
+    store = Store(tmp_path)
+    sweep(trials(3), store)
+    before = store.read()
+    store.pack()
+    assert [path.suffix for path in tmp_path.iterdir()] == [".jsonl"]
+    assert store.read() == before
+    sweep(trials(5)[3:], store)
+    store.pack()
+    assert len(store.read()) == 5
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_packing_again_changes_nothing(tmp_path):
+    store = Store(tmp_path)
+    sweep(trials(2), store)
+    store.pack()
+    (packed,) = tmp_path.iterdir()
+    content = packed.read_bytes()
+    store.pack()
+    assert packed.read_bytes() == content
+
+
+def test_damaged_files_are_passed_over(tmp_path):
+    sweep(trials(1), Store(tmp_path))
+    (tmp_path / "half.json").write_text('{"key": "x", ')
+    (tmp_path / "list.json").write_text("[1]\n")
+    assert len(Store(tmp_path).read()) == 1
+
+
+def test_a_full_disk_leaves_no_partial_record(tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store_module.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        sweep(trials(1), Store(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+LONG_SWEEP = """
+import sys
+from pathlib import Path
+from rescore.experiments.store import Store
+from rescore.experiments.sweep import sweep
+from rescore.experiments.trial import Trial
+data = {"source": "simulate", "nodes": 5, "samples": 100}
+trials = [Trial(data, {"learner": "Linear"}, seed) for seed in range(5000)]
+sweep(trials, Store(Path(sys.argv[1])), jobs=int(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_sweep_stopped_in_the_middle_loses_and_corrupts_nothing(tmp_path, how, jobs):
+    folder = tmp_path / "records"
+    command = [sys.executable, "-c", LONG_SWEEP, str(folder), str(jobs)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+    while len(list(folder.glob("*.json"))) < 5:
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.killpg(process.pid, how)
+    process.wait(timeout=30)
+    time.sleep(0.2)
+    written = list(folder.glob("*.json"))
+    records = Store(folder).read()
+    assert len(records) == len(written) >= 5
+    assert all(record["status"] == "ok" for record in records.values())
+    runs = [Trial(DATA, {"learner": "Linear"}, seed) for seed in range(5000)]
+    assert len(missing(cases(runs), Store(folder))) == 5000 - len(written)
+
+
+def test_two_sweeps_in_one_folder_end_with_every_record_once(tmp_path):
+    code = LONG_SWEEP.replace("5000", "30")
+    command = [sys.executable, "-c", code, str(tmp_path), "1"]
+    both = [subprocess.Popen(command) for _ in range(2)]
+    assert [process.wait(timeout=120) for process in both] == [0, 0]
+    assert len(Store(tmp_path).read()) == 30
+    assert {path.suffix for path in tmp_path.iterdir()} == {".json"}
+    assert all(json.loads(path.read_text())["status"] == "ok" for path in tmp_path.iterdir())
+
+
+def test_an_experiment_goes_through_all_combinations(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        """
+        title = "Mine"
+        seeds = 3
+        [[data]]
+        source = "simulate"
+        over = {nodes = [5, 7], degree = [1, 2]}
+        [[methods]]
+        name = "Notears"
+        learner = "Notears"
+        over = {"parameters.lambda1" = [0.01, 0.1]}
+        [[methods]]
+        name = "Linear"
+        learner = "Linear"
+        where = {nodes = [7]}
+        [quick]
+        seeds = 2
+        over = {nodes = [5]}
+        """
+    )
+    mine = read_experiment(path)
+    assert mine.name == "mine"
+    assert len(mine.cases()) == 3 * (4 * 2 + 2)
+    quick = mine.cases("quick")
+    assert {case.trial.data["nodes"] for case in quick} == {5}
+    assert {case.trial.seed for case in quick} == {0, 1}
+    assert {case.trial.seed for case in mine.cases("tiny")} == {0}
+    assert {case.trial.method["parameters"]["lambda1"] for case in quick} == {0.01, 0.1}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("title = ", "no TOML file"),
+        ("title = 'a'", "lacks 'data', 'methods'"),
+        ("title='a'\ncolour='red'\n[data]\nsource='simulate'\n[methods]\n", "has 'colour'"),
+        ("title='a'\n[data]\nnodes=3\n[methods]\nname='a'\nlearner='b'", "needs a source"),
+        ("title='a'\n[data]\nsource='simulate'\n[methods]\nname='a'", "a name and a learner"),
+    ],
+)
+def test_a_bad_file_is_refused_in_a_sentence(tmp_path, text, words):
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=words):
+        read_experiment(path)
+
+
+def test_unknown_learners_and_parameters_end_in_the_record():
+    for method, words in [
+        ({"learner": "Magic"}, "learner must be one of"),
+        ({"learner": "Linear", "parameters": {"magic": 1}}, "no parameter 'magic'"),
+    ]:
+        assert words in run_trial(Trial(DATA, method, 0))["error"]
+
+
+def test_paths_are_the_only_difference_between_an_experiment_and_its_file():
+    assert Experiment("a", "A", ({"source": "simulate"},), ({"name": "n", "learner": "Linear"},))
+    with pytest.raises(FileNotFoundError, match="no experiment"):
+        read_experiment(Path("nowhere.toml"))
