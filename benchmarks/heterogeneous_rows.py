@@ -106,10 +106,12 @@ def report(learners):
     table = pd.read_csv(bench.RESULTS / "heterogeneous_rows.csv")
     for learner in learners:
         ours = table[table["learner"] == learner]
-        print(f"\n{learner}: mean SHD")
-        print(ours.pivot_table("shd", "data", "weights", sort=False).round(1).to_string())
+        shd = ours.pivot_table("shd", "data", "weights", sort=False).round(1)
         seconds = ours.pivot_table("cpu_seconds", "data", "weights", sort=False)
-        print("CPU seconds auto / plain:", (seconds["auto"] / seconds["plain"]).round(2).to_dict())
+        shd["CPU s plain"], shd["CPU s auto"] = seconds["plain"].round(3), seconds["auto"].round(3)
+        shd["auto / plain"] = (seconds["auto"] / seconds["plain"]).round(2)
+        print(f"\n{learner}: mean SHD, mean CPU seconds and their ratio")
+        print(shd.to_string())
         paired = ours.pivot_table("shd", ["data", "seed"], "weights")
         gain = (paired["plain"] - paired["auto"]).groupby("data", sort=False).agg(["mean", "sem"])
         print("plain - auto, mean and standard error of the paired differences (95 %: 2.3 of it):")

@@ -6,6 +6,7 @@ of its causes on top of its own.  Everything is read off the covariance S (d, d)
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rescore.moments import Matrix, Moments
 from rescore.protocols import Mask, Problem
@@ -13,6 +14,9 @@ from rescore.protocols import Mask, Problem
 TINY = float(np.finfo(float).tiny)
 TIE = 1e-9  # relative difference below which two variances count as equal
 NEGLIGIBLE = 1e-12  # share of a variance below which a column is a combination of others
+RIDGE = 1e-10  # trace of noise added to correlations
+
+Indices = NDArray[np.intp]
 
 
 def ordered_graph(problem: Problem, w: Matrix) -> tuple[Matrix, Matrix]:
@@ -119,50 +123,90 @@ def regressions(
     """
     d = len(S)
     least_gain = _chance(effective_rows, d) / effective_rows
+    scale = _deviations(S)
+    R = _correlation(S, scale)
+    gains = _gains_over_all_before(R[np.ix_(order, order)])
     W = np.zeros((d, d))
     for position, j in enumerate(order):
-        candidates = [i for i in order[:position] if allowed[i, j]]
-        parents, b = _eliminate(S, candidates, j, required[:, j], least_gain)
-        W[parents, j] = b
+        before = np.array(order[:position], dtype=int)
+        free, must = allowed[before, j], required[before, j]
+        if gains is None or not free.all():
+            gain = _explained(R, before[free], j)[1]
+        else:
+            gain = gains[position, :position]
+        worth_a_look = must[free] | (gain >= least_gain / 4)  # the others can all go at once
+        parents, b = _eliminate(R, before[free][worth_a_look], j, required[:, j], least_gain)
+        W[parents, j] = b * scale[j] / scale[parents]
     return W
 
 
+def _gains_over_all_before(R: Matrix) -> Matrix | None:
+    """How much each variable before explains of each, given all others before, (d, d).
+
+    With ``R = L Lᵀ`` and ``M = L⁻¹``, the leading blocks of M invert those of L: row p of M holds
+    the coefficients of variable p, the rows above it the inverse of what they are regressed on.
+    """
+    try:
+        M = np.linalg.inv(np.linalg.cholesky(R))
+    except np.linalg.LinAlgError:  # not positive definite to working precision
+        return None
+    own = np.diag(M)[:, None]
+    residual = np.maximum(1 / own**2 - RIDGE, NEGLIGIBLE)
+    precision = np.cumsum(np.square(M), axis=0) - np.square(M)  # diagonals of the inverses
+    gains = np.zeros_like(M)
+    np.divide(np.square(M / own), precision * residual, out=gains, where=np.tri(len(M), k=-1) > 0)
+    return gains
+
+
 def _eliminate(
-    S: Matrix, candidates: list[int], j: int, required: Mask, least_gain: float
-) -> tuple[list[int], Matrix]:
+    R: Matrix, parents: Indices, j: int, required: Mask, least_gain: float
+) -> tuple[Indices, Matrix]:
     """Backward elimination: drop the parent that explains least until all explain enough."""
-    parents = np.array(candidates, dtype=int)
-    far = least_gain / 4  # so little that these can all go at once
     while len(parents):
-        b, gain = _explained(S, parents, j)
+        b, gain = _explained(R, parents, j)
         gain[required[parents]] = np.inf
-        if gain.min() >= least_gain:
-            return list(parents), b
-        hopeless = gain < far
-        parents = parents[~hopeless] if hopeless.any() else np.delete(parents, gain.argmin())
-        far = 0.0
-    return [], np.zeros(0)
+        weakest = gain.argmin()
+        if gain[weakest] >= least_gain:
+            return parents, b
+        parents = np.delete(parents, weakest)
+    return parents, np.zeros(0)
 
 
-def _explained(S: Matrix, parents: Matrix, j: int) -> tuple[Matrix, Matrix]:
-    """Coefficients, and the relative rise of the residual variance without each parent."""
-    inverse = _inverse(S[np.ix_(parents, parents)])
-    b = inverse @ S[parents, j]
-    residual = max(S[j, j] - b @ S[parents, j], NEGLIGIBLE * S[j, j], TINY)
-    return b, b**2 / (np.diag(inverse) * residual)
+def _explained(R: Matrix, parents: Indices, j: int) -> tuple[Matrix, Matrix]:
+    """Coefficients in units of correlation, and the rise of the variance without each parent."""
+    inverse = np.linalg.inv(R[parents[:, None], parents])
+    r = R[parents, j]
+    b = inverse @ r
+    return b, b**2 / (inverse.diagonal() * max(1 - b @ r, NEGLIGIBLE))
 
 
 def _residual_variance(S: Matrix, parents: list[int], j: int) -> float:
     if not parents:
         return float(S[j, j])
-    b = _inverse(S[np.ix_(parents, parents)]) @ S[parents, j]
+    b = steady_inverse(S[np.ix_(parents, parents)]) @ S[parents, j]
     return float(S[j, j] - b @ S[parents, j])
 
 
-def _inverse(A: Matrix) -> Matrix:
-    """The inverse of a covariance; a trace of noise keeps collinear columns from dividing by 0."""
-    scale = np.sqrt(np.diag(A))
-    scale[scale == 0] = 1.0  # so small that its square is zero
-    correlation = A / np.outer(scale, scale)
-    correlation[np.diag_indices_from(A)] += 1e-10
-    return np.linalg.inv(correlation) / np.outer(scale, scale)
+def steady_inverse(A: Matrix) -> Matrix:
+    """The inverse of a covariance; a trace of noise keeps collinear columns from dividing by 0.
+
+    Examples
+    --------
+    >>> steady_inverse(np.diag([4.0, 0.5])).round(6)
+    array([[0.25, 0.  ],
+           [0.  , 2.  ]])
+    """
+    scale = _deviations(A)
+    return np.linalg.inv(_correlation(A, scale)) / np.outer(scale, scale)
+
+
+def _deviations(S: Matrix) -> Matrix:
+    deviations = np.sqrt(S.diagonal())
+    deviations[deviations == 0] = 1.0  # so small that its square is zero
+    return deviations
+
+
+def _correlation(S: Matrix, deviations: Matrix) -> Matrix:
+    R = S / np.outer(deviations, deviations)
+    R[np.diag_indices_from(R)] += RIDGE
+    return R
