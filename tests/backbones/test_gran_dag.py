@@ -196,7 +196,7 @@ def test_a_row_repeated_k_times_equals_weight_k(curved):
 
 
 @pytest.mark.parametrize("weighting", [Uniform(), Exact(0.3)])
-@pytest.mark.parametrize("prune", [None, 0.001])
+@pytest.mark.parametrize("prune", [None, "cam", "joint"])
 def test_forbidden_edges_stay_out_and_required_ones_stay_in(curved, weighting, prune):
     problem = Problem.unconstrained(curved)
     allowed, required = problem.allowed.copy(), problem.required.copy()
@@ -208,6 +208,22 @@ def test_forbidden_edges_stay_out_and_required_ones_stay_in(curved, weighting, p
     assert (found.W[required] != 0).all()
     assert found.W[1, 2] == 0  # it would close a cycle with a required edge
     assert is_dag(found.W)
+
+
+def test_joint_pruning_keeps_parents_that_only_act_together_and_cam_does_not():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(400, 4))
+    X[:, 3] = X[:, 0] * X[:, 1] + 0.2 * X[:, 3]
+    problem = Problem.unconstrained(X)
+    graph = np.zeros((4, 4), dtype=bool)
+    graph[:3, 3] = True
+    kept = {
+        prune: gran_dag._pruned(problem, problem.prior, graph, GranDAGBackbone(prune=prune))[:, 3]
+        for prune in ("joint", "cam", None)
+    }
+    assert kept["joint"].tolist() == [True, True, False, False]
+    assert not kept["cam"][:2].all()
+    assert kept[None].tolist() == [True, True, True, False]
 
 
 def test_neighbours_restrict_the_candidates_but_not_the_required_edges(curved):
@@ -244,7 +260,14 @@ def test_constant_and_copied_columns_are_no_trouble(curved):
 
 @pytest.mark.parametrize(
     "parameter",
-    [{"prune": 2.0}, {"neighbours": -1}, {"learning_rate": 0}, {"hidden": (0,)}, {"clamp": -1.0}],
+    [
+        {"prune": "rough"},
+        {"cutoff": 2.0},
+        {"neighbours": -1},
+        {"learning_rate": 0},
+        {"hidden": (0,)},
+        {"clamp": -1.0},
+    ],
 )
 def test_bad_parameters_are_refused(parameter):
     with pytest.raises(ValueError, match="must be"):

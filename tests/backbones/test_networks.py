@@ -7,6 +7,7 @@ from scipy.optimize import minimize
 from rescore.backbones import lbfgs, networks, stage
 from rescore.backbones.explained import break_even, explained, strongest_dag
 from rescore.backbones.inputs import inward, outward, possible_edges, prepare, weighted
+from rescore.backbones.redundancy import substantial
 from rescore.graph import is_dag
 from rescore.protocols import Problem
 
@@ -118,6 +119,44 @@ def test_quasi_newton_steps_solve_a_quadratic_exactly():
         )
     np.testing.assert_allclose(x, np.linalg.solve(A, b), atol=1e-8)
     assert float(value) == pytest.approx(-b @ np.linalg.solve(A, b) / 2)
+
+
+@each_kind
+def test_an_input_goes_if_a_regression_on_those_left_can_stand_in_for_it(hidden, activation):
+    """The same by hand: inputs of one network in turn, each against the rows it would be fed."""
+    X = np.random.default_rng(0).normal(size=(40, 4))
+    X[:, 1] += np.sin(2 * X[:, 0])
+    problem = Problem.unconstrained(X)
+    rows = weighted(prepare(problem, 1.0), problem.prior)
+    edges = np.zeros((4, 4), dtype=bool)
+    edges[[0, 1, 3], 2] = True
+    x = 3 * networks.initial(4, hidden, np.random.default_rng(3))
+    layers = networks.masked(networks.unflatten(x, 4, hidden), edges)
+    D = np.repeat([[3.0], [1.0], [0.0], [2.0]], 4, axis=1)  # tried in the order 1, 3, 0
+    XT, w, y = rows.XT.astype(float), rows.w.astype(float), rows.targets[2]
+
+    def left(inputs):
+        out = networks.predict(layers, jnp.asarray(inputs), activation)[2]
+        return np.cov(out - y, aweights=w, ddof=0) / np.cov(y, aweights=w, ddof=0)
+
+    def guessed(i, gone):
+        others = [k for k in (0, 1, 3) if k not in (i, *gone)]
+        design = np.c_[np.ones(40), XT[others].T]
+        fed = XT.copy()
+        fed[i] = design @ np.linalg.lstsq(design, XT[i], rcond=None)[0]
+        return fed
+
+    with jax.enable_x64(True):
+        for least in (-0.5, 0.02, 0.2, 1.0):
+            gone = []
+            for i in (1, 3, 0):
+                rise = left(guessed(i, gone)) - left(XT)
+                assert abs(rise - least) > 1e-3  # no tie that rounding could break
+                if rise < least:
+                    gone.append(i)
+            found = substantial(x, rows, edges, D, least, hidden=hidden, activation=activation)
+            assert set(np.flatnonzero(edges[:, 2] & ~found[:, 2])) == set(gone)
+            assert not found[:, [0, 1, 3]].any()
 
 
 @pytest.mark.parametrize("edges", [60, 150, 250])

@@ -117,6 +117,47 @@ def test_pure_noise_has_no_edges():
     assert not rescore(Problem.unconstrained(X), NotearsMLPBackbone(), Uniform()).W.any()
 
 
+@pytest.mark.parametrize(
+    ("least", "kept"), [(0.0, {(0, 1), (0, 2)}), (0.02, {(0, 2)}), (0.2, set())]
+)
+def test_with_many_rows_a_slight_effect_is_certain_but_too_small(least, kept):
+    """x0 explains 1.4 % of x1 and 6 % of x2."""
+    X = np.random.default_rng(0).normal(size=(4000, 3))
+    X[:, 1] += 0.12 * X[:, 0]
+    X[:, 2] += 0.25 * X[:, 0]
+    graph = np.triu(np.ones((3, 3), dtype=bool), 1)
+    learner = NotearsMLPBackbone(least_share=least)
+    assert edges(learner.pruned(Problem.unconstrained(X), graph)) == kept
+
+
+def test_an_input_that_another_can_stand_in_for_is_too_small():
+    """x1 is x0 but for 1 % of its variance, and both act: either alone would nearly do."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 3))
+    X[:, 1] = X[:, 0] + 0.1 * X[:, 1]
+    X[:, 2] += X[:, 0] + X[:, 1]
+    graph = np.triu(np.ones((3, 3), dtype=bool), 1)
+    problem = Problem.unconstrained(X)
+    both = NotearsMLPBackbone(least_share=0).pruned(problem, graph)
+    assert edges(both) == {(0, 1), (0, 2), (1, 2)}
+    assert NotearsMLPBackbone(least_share=0.02).pruned(problem, graph)[:2, 2].sum() == 1
+
+
+def test_pruning_a_dag_keeps_what_acts_jointly_and_what_is_required():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(400, 5))
+    X[:, 3] += 2 * X[:, 0] * X[:, 1]  # neither has an effect of its own
+    graph = np.triu(np.ones((5, 5), dtype=bool), 1)
+    problem = Problem.unconstrained(X)
+    kept = NotearsMLPBackbone(variance="unequal").pruned(problem, graph)
+    assert edges(kept) == {(0, 3), (1, 3)}
+    required = problem.required.copy()
+    required[2, 4] = True
+    problem = Problem(problem.rows, problem.prior, problem.allowed, required)
+    kept = NotearsMLPBackbone(variance="unequal").pruned(problem, graph)
+    assert edges(kept) == {(0, 3), (1, 3), (2, 4)}
+
+
 def test_deep_networks_and_constant_columns_are_fine(curved):
     X = curved.copy()
     X[:, 0] = 7.0
@@ -141,6 +182,7 @@ def test_deep_networks_and_constant_columns_are_fine(curved):
         ({"activation": "cubic"}, ValueError),
         ({"variance": "some"}, ValueError),
         ({"lambda1": -1}, ValueError),
+        ({"least_share": 1.5}, ValueError),
         ({"threshold": -0.1}, ValueError),
     ],
 )

@@ -1,6 +1,6 @@
 """GraN-DAG: networks with a Gaussian likelihood, acyclic in the paths of their weights."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,13 +17,15 @@ from rescore.backbones.inputs import (
     squared_residuals,
     weighted,
 )
-from rescore.checking import check_integer, check_number
+from rescore.backbones.notears_mlp import NotearsMLPBackbone
+from rescore.checking import check_choice, check_integer, check_number
 from rescore.compilation import float64
 from rescore.equations import Equations, NetworkEquations
 from rescore.graph import cut_to_dag
-from rescore.moments import Matrix
+from rescore.moments import Matrix, Rows
 from rescore.protocols import Mask, Problem, State, Status
 
+PRUNINGS = ("joint", "cam")
 BATCH = 256
 ROUND = (100, 15, 300)  # mini-batches between two looks at h: at least, per variable, at most
 FIRST_ROUNDS = 4  # of the first step, which starts from nothing
@@ -56,6 +58,8 @@ class GranDAGBackbone:
     One step is one round of mini-batches on ``NLL + λ h + ½ μ h²``, then λ grows by μh, and μ
     tenfold where h did not fall enough.  Edges whose A falls below ``clamp`` are gone for good.
     When h is within its tolerance the last step prunes the graph and fits it once more alone.
+    Pruning is "cam", by p-values in additive models (published), or "joint", by what inputs explain
+    of networks refitted to the graph on the prior weights, as in `NotearsMLPBackbone`.
 
     Networks see every column with mean zero and deviation one: variances are learned, so the
     likelihood has no units, and the graph depends on none.
@@ -76,7 +80,8 @@ class GranDAGBackbone:
 
     hidden: tuple[int, ...] = (10, 10)
     neighbours: float | None = 0.75
-    prune: float | None = 0.001
+    prune: str | None = "joint"
+    cutoff: float = 0.001
     learning_rate: float = 5e-3
     clamp: float = 1e-4
     h_tol: float = 1e-8
@@ -87,7 +92,8 @@ class GranDAGBackbone:
         if self.neighbours is not None:
             check_number("neighbours", self.neighbours, at_least=0)
         if self.prune is not None:
-            check_number("prune", self.prune, above=0, at_most=1)
+            check_choice("prune", self.prune, PRUNINGS)
+        check_number("cutoff", self.cutoff, above=0, at_most=1)
         check_number("learning_rate", self.learning_rate, above=0)
         check_number("clamp", self.clamp, at_least=0)
         check_number("h_tol", self.h_tol, above=0)
@@ -123,7 +129,7 @@ class GranDAGBackbone:
                 mu=path.mu * (GROWTH if grows else 1.0),
             )
             return State(path, status, trace)
-        graph = _pruned(problem, w, _acyclic(problem, path.strengths), self.prune)
+        graph = _pruned(problem, w, _acyclic(problem, path.strengths), self)
         path, closed = self._closed(problem, w, path, graph)
         return State(path, status, {**trace, "objective": closed["objective"]})
 
@@ -213,11 +219,21 @@ def _acyclic(problem: Problem, strengths: Matrix) -> Mask:
     return cut_to_dag(strengths, keep=problem.required)[0] != 0
 
 
-def _pruned(problem: Problem, w: Matrix, graph: Mask, cutoff: float | None) -> Mask:
+def _pruned(problem: Problem, w: Matrix, graph: Mask, learner: GranDAGBackbone) -> Mask:
     """The graph without parents that explain nothing; required ones stay."""
-    if cutoff is None:
+    if learner.prune is None:
         return graph
+    if learner.prune == "joint":
+        own_noise = NotearsMLPBackbone(variance="unequal", seed=learner.random_state)
+        return own_noise.pruned(_standardised(problem), graph)
     from rescore.pruning.significance import significant
 
-    kept = significant(problem.rows.values, graph, w, problem.effective_rows(w), cutoff)
+    kept = significant(problem.rows.values, graph, w, problem.effective_rows(w), learner.cutoff)
     return kept | problem.required
+
+
+def _standardised(problem: Problem) -> Problem:
+    """The same with columns of mean zero and deviation one: pruning too must depend on no units."""
+    mean, S = problem.rows.moments(problem.prior)
+    deviations = np.sqrt(np.where(np.diag(S) > 0, np.diag(S), 1.0))
+    return replace(problem, rows=Rows((problem.rows.values - mean) / deviations))

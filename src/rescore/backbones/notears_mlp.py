@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rescore.backbones import networks, stage
-from rescore.backbones.explained import break_even, explained, strongest_dag
+from rescore.backbones.calibration import cut, stiffness
+from rescore.backbones.explained import explained, strongest_dag
 from rescore.backbones.inputs import (
     Inputs,
     effective_rows,
@@ -17,6 +18,7 @@ from rescore.backbones.inputs import (
     squared_residuals,
     weighted,
 )
+from rescore.backbones.redundancy import substantial
 from rescore.checking import check_choice, check_integer, check_number
 from rescore.compilation import float64
 from rescore.equations import Equations, NetworkEquations
@@ -26,14 +28,9 @@ from rescore.protocols import Mask, Problem, State, Status
 VARIANCES = ("equal", "unequal")
 DEVIATION = 1.4  # of the networks' inputs: their penalties are in these units
 CYCLES = np.geomspace(3e-4, 10, 10)  # the penalties on cycles, stage by stage
-# More inputs overfit more: beyond so many variables the other penalties grow, by this power.
-ALONE, CROWDING = 18, 1.2
-FEW = 10  # refits on a DAG of more variables than this have other penalties as much larger
 SHARES = (1 / 3, 2 / 3, 1)  # of the cut-off that prunes, after each refit but the last
 FIRST, PATH, REFIT = 200, 60, 100  # iterations of the first stage, of the others, of a refit
-# What an input explains by chance, on average, is CHANCE · units / rows; penalties that are x times
-# larger leave it less by x^CALM.  Tuned on simulated Gaussian-process data, as are the penalties.
-CHANCE, CALM = 2.4, 0.2
+WITHOUT_PATH = 800  # iterations of the first fit to a DAG that is given
 
 
 class _Path(NamedTuple):
@@ -57,9 +54,10 @@ class NotearsMLPBackbone:
     sum of their logarithms (``"unequal"``: each variable has a noise variance of its own).
 
     One step is one stage: first the penalties a on cycles; then three refits of a DAG, each
-    followed by pruning of the edges less likely there than not; last a refit of what is left.  The
-    strength of an edge is what it explains, the relative rise of the effect's residual variance
-    when the cause is frozen at its mean.
+    followed by pruning of the edges less likely there than not, and of those that explain less
+    than ``least_share`` of their effect's variance beyond what its other causes can; last a refit
+    of what is left.  The strength of an edge is what it explains, the relative rise of the
+    effect's residual variance when the cause is frozen at its mean.
     By default λ₁ = 2/n and λ₂ = 1/n, n the effective rows; given ones hold for the prior weights.
     Both grow with the number of variables: beyond 18 on the path, beyond 10 in refits.
 
@@ -82,6 +80,7 @@ class NotearsMLPBackbone:
     variance: str = "equal"
     lambda1: float | None = None
     lambda2: float | None = None
+    least_share: float = 0.01
     threshold: float = 0.0
     seed: int = 0
 
@@ -91,6 +90,7 @@ class NotearsMLPBackbone:
         for name in ("lambda1", "lambda2"):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), at_least=0)
+        check_number("least_share", self.least_share, at_least=0, at_most=1)
         check_number("threshold", self.threshold, at_least=0)
         check_integer("seed", self.seed, at_least=0)
 
@@ -101,6 +101,18 @@ class NotearsMLPBackbone:
         x = networks.initial(len(edges), self.hidden, np.random.default_rng(self.seed))
         return State(_Path(inputs, x, edges, np.zeros(edges.shape), np.ones(len(edges)), 0))
 
+    def pruned(self, problem: Problem, graph: Mask) -> Mask:
+        """The edges of a DAG (d, d) that networks fitted to it need; required ones stay."""
+        w, path = problem.prior, self.init(problem).params
+        path = path._replace(edges=inward(path.inputs, graph), stage=len(CYCLES))
+        required = inward(path.inputs, problem.required)
+        penalties = self._penalties(problem, w, path.stage, required)
+        found, *_ = self._run(path, w, penalties, WITHOUT_PATH)
+        state = State(path._replace(x=np.array(found.x)))
+        for _ in SHARES:
+            state = self.step(problem, w, state)
+        return outward(path.inputs, state.params.edges)
+
     def step(self, problem: Problem, w: Matrix, state: State) -> State:
         """One stage on the weighted rows; the end of the path and the refits on the prior ones."""
         path: _Path = state.params
@@ -109,7 +121,8 @@ class NotearsMLPBackbone:
             w = problem.prior
         required = inward(path.inputs, problem.required)
         penalties = self._penalties(problem, w, path.stage, required)
-        found, D, noise = self._run(path, w, penalties)
+        most = FIRST if path.stage == 0 else PATH if path.stage < len(CYCLES) else REFIT
+        found, D, noise = self._run(path, w, penalties, most)
         path = path._replace(x=np.array(found.x), D=D, noise=noise, stage=path.stage + 1)
         path = path._replace(edges=self._edges(path, problem, w))
         objective = self._in_own_units(float(found.objective), path)
@@ -157,7 +170,7 @@ class NotearsMLPBackbone:
     def _penalties(self, problem: Problem, w: Matrix, at: int, required: Mask) -> stage.Penalties:
         """Fewer effective rows and more variables need larger ones; a DAG none on cycles."""
         rows, all_rows = effective_rows(problem, w), effective_rows(problem, problem.prior)
-        factor = _stiffness(len(required), at) * all_rows / rows
+        factor = stiffness(len(required), dag=at >= len(CYCLES)) * all_rows / rows
         lambda1 = 2 / all_rows if self.lambda1 is None else self.lambda1
         lambda2 = 1 / all_rows if self.lambda2 is None else self.lambda2
         edges = np.where(required, 0.0, lambda1 * factor)
@@ -165,11 +178,10 @@ class NotearsMLPBackbone:
         return stage.Penalties(edges, np.float64(lambda2 * factor), np.float64(cycles))
 
     def _run(
-        self, path: _Path, w: Matrix, penalties: stage.Penalties
+        self, path: _Path, w: Matrix, penalties: stage.Penalties, most: int
     ) -> tuple[stage.Stage, Matrix, Matrix]:
-        """The networks at the end of this stage, what their inputs explain and what they leave."""
+        """The networks after so many iterations, what their inputs explain and what they leave."""
         rows, kind = weighted(path.inputs, w), self._networks()
-        most = FIRST if path.stage == 0 else PATH if path.stage < len(CYCLES) else REFIT
         equal = self.variance == "equal"
         with float64():
             found = stage.run(path.x, rows, path.edges, penalties, most, **kind, equal=equal)
@@ -184,20 +196,21 @@ class NotearsMLPBackbone:
         # What a network misses of a strong signal looks like an effect of its other inputs: where
         # little is noise, half of the variable's variance is the measure.
         D = np.where(path.edges, path.D * np.minimum(1, 2 * path.noise), 0.0)
-        share = SHARES[refits - 1] if refits else 0.0
-        least = share * self._cut(D[path.edges], path.stage, problem, w)
-        return strongest_dag(D, least, inward(path.inputs, problem.required))
+        required, share = inward(path.inputs, problem.required), SHARES[refits - 1]
+        if refits == 0:
+            return strongest_dag(D, 0.0, required)
+        edges = strongest_dag(D, share * self._cut(D[path.edges], problem, w), required)
+        return required | self._substantial(path, edges, w, share * self.least_share)
 
-    def _cut(self, D: Matrix, at: int, problem: Problem, w: Matrix) -> float:
-        """The D of an edge as likely there as not; a DAG has one candidate per possible pair."""
+    def _substantial(self, path: _Path, edges: Mask, w: Matrix, least: float) -> Mask:
+        """The edges without those that explain too small a share of their effect's variance."""
+        if least == 0:
+            return edges
+        rows = weighted(path.inputs, w)
+        with float64():
+            return substantial(path.x, rows, edges, path.D, least, **self._networks())
+
+    def _cut(self, D: Matrix, problem: Problem, w: Matrix) -> float:
         possible = possible_edges(problem)
         pairs = int(np.triu(possible | possible.T).sum())
-        chance = CHANCE * self.hidden[0] / effective_rows(problem, w)
-        calm = _stiffness(len(possible), at) ** CALM
-        return break_even(D, max(pairs - len(D), 0), chance / calm)
-
-
-def _stiffness(d: int, at: int) -> float:
-    """The factor on the penalties: d variables overfit more than a few."""
-    crowd = (d / ALONE) ** CROWDING if at < len(CYCLES) else d / FEW
-    return max(1.0, crowd)
+        return cut(D, len(possible), pairs, self.hidden[0], effective_rows(problem, w))

@@ -19,9 +19,12 @@ class GranDAG(GraphLearner):
     neighbours : float, optional
         Only variables whose importance for another is at least this multiple of the mean are
         candidates for its parents; None takes all.
-    prune : float, optional
-        Parents whose effect in an additive model has a p-value above this are dropped; None
-        keeps all.
+    prune : {"joint", "cam"}, optional
+        "joint" drops the parents that networks fitted anew to the graph can do without, as
+        `NotearsMLP` does; "cam", the published way, those that smooth additive models can: it
+        misses parents that only act together with others.  None keeps all.
+    cutoff : float
+        With "cam": the largest p-value of a parent that stays.
     learning_rate : float
         Step length of the training.
     clamp : float
@@ -52,7 +55,8 @@ class GranDAG(GraphLearner):
         hidden: tuple[int, ...] = (10, 10),
         *,
         neighbours: float | None = 0.75,
-        prune: float | None = 0.001,
+        prune: str | None = "joint",
+        cutoff: float = 0.001,
         learning_rate: float = 5e-3,
         clamp: float = 1e-4,
         standardize: bool = False,
@@ -65,6 +69,7 @@ class GranDAG(GraphLearner):
         self.hidden = hidden
         self.neighbours = neighbours
         self.prune = prune
+        self.cutoff = cutoff
         self.learning_rate = learning_rate
         self.clamp = clamp
         self.standardize = standardize

@@ -33,6 +33,10 @@ class NotearsMLP(GraphLearner):
     lambda1, lambda2 : float, optional
         Penalties on first-layer weights and on all squared weights; if None, 2 and 1 divided by
         the number of rows ("path"), or 0.01 and 0.01 ("paper").
+    least_share : float
+        With "path": an edge must explain at least this share of its effect's variance that the
+        effect's other causes cannot, however sure it is.  Many rows make the slightest dependence
+        certain; 0 asks for certainty alone.
     threshold : float, optional
         Edges weaker than this are dropped at the end; if None, 0 ("path", which has pruned by
         then) or 0.3 ("paper").
@@ -64,6 +68,7 @@ class NotearsMLP(GraphLearner):
         variance: str = "equal",
         lambda1: float | None = None,
         lambda2: float | None = None,
+        least_share: float = 0.01,
         threshold: float | None = None,
         standardize: bool = False,
         forbidden: Edges | None = None,
@@ -77,6 +82,7 @@ class NotearsMLP(GraphLearner):
         self.variance = variance
         self.lambda1 = lambda1
         self.lambda2 = lambda2
+        self.least_share = least_share
         self.threshold = threshold
         self.standardize = standardize
         self.forbidden = forbidden
@@ -98,4 +104,4 @@ class NotearsMLP(GraphLearner):
                 chosen[name] = getattr(self, name)
         if check_choice("scheme", self.scheme, SCHEMES) == "paper":
             return PaperMLPBackbone(**chosen)
-        return NotearsMLPBackbone(variance=self.variance, **chosen)
+        return NotearsMLPBackbone(variance=self.variance, least_share=self.least_share, **chosen)
