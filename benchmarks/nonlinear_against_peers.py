@@ -29,6 +29,7 @@ OURS = {
     "NotearsMLP": rs.NotearsMLP(),
     "NotearsMLP paper": rs.NotearsMLP(scheme="paper"),
     "GranDAG": rs.GranDAG(),
+    "GranDAG cam": rs.GranDAG(prune="cam"),
     "GranDAG unpruned": rs.GranDAG(prune=None),
 }
 

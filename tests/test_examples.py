@@ -36,6 +36,7 @@ def test_python_blocks_of_the_documentation_run(path, tmp_path, monkeypatch):
             )
             runner.run(test, clear_globs=False)
             assert runner.summarize(verbose=False).failed == 0
+            names = test.globs  # a later block goes on where this one ended
         else:
             exec(compile(block, str(path), "exec"), names)
 

@@ -93,3 +93,28 @@ def test_collinear_columns_do_not_divide_by_zero():
     W = regressions(S, least_variance_order(S, *free(5)), *free(5), effective_rows=200)
     assert np.isfinite(W).all()
     assert is_dag(W)
+
+
+def test_two_copies_of_a_cause_do_not_vanish_together():
+    """Either can go because the other is there; not both."""
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=500)
+    X = np.column_stack([a, a + rng.normal(size=500), 2 * a])
+    S = np.cov(X.T, bias=True)
+    W = regressions(S, [0, 2, 1], *free(3), effective_rows=500)
+    assert (W[[0, 2], 1] != 0).sum() == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_order_that_must_go_against_the_variances_still_has_edges(seed):
+    """Where only backward edges are allowed, they are found, as many as a regression can see."""
+    S, B = population(seed)
+    order = least_variance_order(S, *free(6))
+    allowed = np.zeros((6, 6), dtype=bool)
+    for later, earlier in itertools.combinations(order[::-1], 2):
+        allowed[later, earlier] = True
+    backward = least_variance_order(S, allowed, np.zeros_like(allowed))
+    assert backward == order[::-1]
+    W = regressions(S, backward, allowed, np.zeros_like(allowed), effective_rows=1000)
+    assert (W != 0).sum() >= (B != 0).sum()
+    assert not (W != 0)[~allowed].any()

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from rescore.checkup import Checkup as Checkup
+    from rescore.checkup import check as check
     from rescore.comparison import Comparison as Comparison
     from rescore.comparison import compare as compare
     from rescore.dataset import Dataset as Dataset
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from rescore.estimators import Random as Random
     from rescore.estimators import ReScore as ReScore
     from rescore.estimators import SortNRegress as SortNRegress
+    from rescore.knowledge import Knowledge as Knowledge
     from rescore.metrics import evaluate as evaluate
     from rescore.neighbours import select_neighbours as select_neighbours
     from rescore.pruning import cam_prune as cam_prune
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 # Where each public name lives.  Loaded on first use, so that importing rescore costs nothing.
 _HOMES = {
     "CDNOD": "rescore.estimators",
+    "Checkup": "rescore.checkup",
     "Comparison": "rescore.comparison",
     "Custom": "rescore.estimators",
     "DICD": "rescore.estimators",
@@ -53,6 +57,7 @@ _HOMES = {
     "GES": "rescore.estimators",
     "Golem": "rescore.estimators",
     "GranDAG": "rescore.estimators",
+    "Knowledge": "rescore.knowledge",
     "Linear": "rescore.estimators",
     "Notears": "rescore.estimators",
     "NotearsMLP": "rescore.estimators",
@@ -60,6 +65,7 @@ _HOMES = {
     "ReScore": "rescore.estimators",
     "SortNRegress": "rescore.estimators",
     "cam_prune": "rescore.pruning",
+    "check": "rescore.checkup",
     "compare": "rescore.comparison",
     "evaluate": "rescore.metrics",
     "load": "rescore.saving",
@@ -75,6 +81,7 @@ __all__ = [
     "DICD",
     "DICDMLP",
     "GES",
+    "Checkup",
     "Comparison",
     "Custom",
     "Dagma",
@@ -82,6 +89,7 @@ __all__ = [
     "Empty",
     "Golem",
     "GranDAG",
+    "Knowledge",
     "Linear",
     "Notears",
     "NotearsMLP",
@@ -89,6 +97,7 @@ __all__ = [
     "ReScore",
     "SortNRegress",
     "cam_prune",
+    "check",
     "compare",
     "evaluate",
     "load",

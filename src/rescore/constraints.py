@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 
 from rescore.graph import topological_order
+from rescore.graph.paths import reachability
+from rescore.moments import Matrix
 from rescore.protocols import Mask
 from rescore.text import listing, printable
 
@@ -31,7 +33,7 @@ def edge_masks(
     must_not = _mask(names, forbidden, "forbidden")
     _refuse_contradictions(names, must, must_not)
     topological_order(must, list(names))  # raises for required edges that form a cycle
-    closes_a_cycle = _reachability(must).T
+    closes_a_cycle = reachability(must).T
     return ~(must_not | closes_a_cycle | np.eye(len(names), dtype=bool)), must
 
 
@@ -39,7 +41,7 @@ def _mask(names: Sequence[Hashable], edges: Edges | None, word: str) -> Mask:
     position = {name: i for i, name in enumerate(names)}
     mask = np.zeros((len(names), len(names)), dtype=bool)
     for edge in edges if edges is not None else ():
-        cause, effect = _pair(edge, word)
+        cause, effect = name_pair(edge, word)
         unknown = [name for name in (cause, effect) if name not in position]
         if unknown:
             raise ValueError(
@@ -50,7 +52,39 @@ def _mask(names: Sequence[Hashable], edges: Edges | None, word: str) -> Mask:
     return mask
 
 
-def _pair(edge: Any, word: str) -> tuple[Hashable, Hashable]:
+def receipts(
+    names: Sequence[Hashable],
+    W: Matrix,
+    forbidden: Edges | None = None,
+    required: Edges | None = None,
+) -> list[dict[str, Any]]:
+    """Each forbidden and required edge, and whether the graph ``W`` (d, d) obeys it.
+
+    Examples
+    --------
+    >>> receipts(["a", "b"], np.array([[0, 2], [0, 0]]), forbidden=[("b", "a")])
+    [{'constraint': 'b -> a forbidden', 'holds': True}]
+    """
+    position = {name: i for i, name in enumerate(names)}
+    rules = [(edge, False, "forbidden") for edge in forbidden or ()]
+    rules += [(edge, True, "required") for edge in required or ()]
+    return [
+        {
+            "constraint": f"{cause} -> {effect} {word}",
+            "holds": bool((W[position[cause], position[effect]] != 0) == there),
+        }
+        for (cause, effect), there, word in rules
+    ]
+
+
+def name_pair(edge: Any, word: str) -> tuple[Hashable, Hashable]:
+    """``edge`` as (cause, effect); ``word`` says in the error which edges are meant.
+
+    Examples
+    --------
+    >>> name_pair(["a", "b"], "forbidden")
+    ('a', 'b')
+    """
     if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 2:
         raise TypeError(
             f"Each of the {word} edges must be a pair (cause, effect) of column names, "
@@ -65,13 +99,3 @@ def _refuse_contradictions(names: Sequence[Hashable], must: Mask, must_not: Mask
         raise ValueError(
             f"{listing(both)} is both required and forbidden. Remove it from one of the two."
         )
-
-
-def _reachability(A: Mask) -> Mask:
-    """``[i, j]`` where a directed path leads from i to j, by repeated squaring."""
-    reach = A.copy()
-    while True:
-        further = reach | (reach.astype(float) @ reach.astype(float) > 0)
-        if (further == reach).all():
-            return reach
-        reach = further

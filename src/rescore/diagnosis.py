@@ -13,7 +13,7 @@ HEAVIEST = 10  # rows listed by weight
 
 
 def diagnose(fitted: Fitted) -> dict[str, Any]:
-    """Convergence, scales, cut edges, the heaviest rows and everything that was warned about."""
+    """Convergence, scales, edges cut or known, the heaviest rows, all that was warned about."""
     table, result = fitted.table, fitted.result
     width = spread(fitted.described)
     return {
@@ -28,8 +28,9 @@ def diagnose(fitted: Fitted) -> dict[str, Any]:
             {"from": table.names[i], "to": table.names[j], "weight": float(weight)}
             for i, j, weight in result.removed
         ],
+        "knowledge": list(fitted.receipts),
         "heaviest_rows": _heaviest(fitted),
-        "warnings": [asdict(finding) for finding in fitted.findings],
+        "warnings": [asdict(found) | {"message": found.message} for found in fitted.findings],
     }
 
 

@@ -1,6 +1,6 @@
 """From whatever the user hands over to a problem, and from its result back to names and rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ import pandas as pd
 
 from rescore.algorithm import Record, Result, rescore
 from rescore.checking import check_flag
-from rescore.constraints import Edges, edge_masks
+from rescore.constraints import edge_masks, receipts
 from rescore.equations import Equations, residual_moments
 from rescore.moments import Matrix, Rows
 from rescore.protocols import Backbone, Codes, Problem, Weighting
@@ -40,6 +40,7 @@ class Fitted:
     findings: tuple[Finding, ...]
     equations: Equations  # of the graph, in the units of the table
     noise_variance: Matrix  # (d,), what they leave unexplained; zero for a constant column
+    receipts: tuple[dict[str, Any], ...] = ()  # what was known about edges, and that it holds
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +48,8 @@ class Preparation:
     """What every learner does to its data, whatever its method."""
 
     standardize: bool = False
-    forbidden: Edges | None = None
-    required: Edges | None = None
+    forbidden: Collection[Any] | None = None  # read more than once: no iterator
+    required: Collection[Any] | None = None
 
     def problem(
         self, table: Table, prior: Matrix, count: float, groups: Codes | None = None
@@ -61,6 +62,10 @@ class Preparation:
         X = _standardised(table.values, prior).values if self.standardize else table.values
         allowed &= np.outer(varying, varying)
         return Problem(Rows(X), prior, allowed, required, count, groups)
+
+    def receipts(self, table: Table, result: Result) -> tuple[dict[str, Any], ...]:
+        """What was known about edges, each with whether the graph obeys it."""
+        return tuple(receipts(table.names, result.W, self.forbidden, self.required))
 
     def equations(self, table: Table, prior: Matrix, result: Result) -> tuple[Equations, Matrix]:
         """What was learned from the table in the table's own units, and its noise variances (d,).
@@ -107,7 +112,8 @@ def learn(
     equations = preparation.equations(kept, prior[used], result)
     row_losses = np.full(len(used), np.nan)
     row_losses[used] = likelihood_units(result.losses, prior[used])
-    return Fitted(table, kept, _with_all_rows(result, used), row_losses, told, *equations)
+    obeyed = preparation.receipts(table, result)
+    return Fitted(table, kept, _with_all_rows(result, used), row_losses, told, *equations, obeyed)
 
 
 def noticed(
@@ -188,11 +194,11 @@ def _few_heavy_rows(table: Table, prior: Matrix, result: Result) -> list[Finding
     heavy = int((result.sample_weight > prior * (1 + 1e-9)).sum())
     if heavy == 0 or heavy >= d:
         return []
-    message = (
+    seen = (
         f"Only {heavy} of the {n} rows were given more weight, fewer than the {d} variables, so "
-        "they alone could decide the graph. Raise tau, or look at these rows."
+        "they alone could decide the graph."
     )
-    return [Finding("few_heavy_rows", message)]
+    return [Finding("few_heavy_rows", seen, remedy="Raise tau, or look at these rows.")]
 
 
 def _empty(table: Table, result: Result) -> list[Finding]:
@@ -202,16 +208,18 @@ def _empty(table: Table, result: Result) -> list[Finding]:
     largest = float(np.max(R - np.eye(len(R)), initial=0.0))
     if largest < LARGE_CORRELATION:
         return []
-    message = (
-        f"The graph has no edge, although the largest correlation is {largest:.2f}. The penalty "
-        "or the threshold is too large for these units: fit with standardize=True, or lower them."
+    seen = f"The graph has no edge, although the largest correlation is {largest:.2f}."
+    remedy = (
+        "The penalty or the threshold is too large for these units: fit with standardize=True, or "
+        "lower them."
     )
-    return [Finding("empty", message)]
+    return [Finding("empty", seen, remedy=remedy)]
 
 
 def _cut(table: Table, result: Result) -> list[Finding]:
     if not result.removed:
         return []
     edges = [f"{table.names[i]} -> {table.names[j]}" for i, j, _ in result.removed]
-    message = f"Cut because they closed a cycle, weakest first: {listing(edges)}."
-    return [Finding("cycle_cut", message)]
+    return [
+        Finding("cycle_cut", f"Cut because they closed a cycle, weakest first: {listing(edges)}.")
+    ]

@@ -8,6 +8,7 @@ of its causes on top of its own.  Everything is read off the covariance S (d, d)
 import numpy as np
 from numpy.typing import NDArray
 
+from rescore.graph.paths import precedence
 from rescore.moments import Matrix, Moments
 from rescore.protocols import Mask, Problem
 
@@ -67,7 +68,8 @@ def _beyond_chance(
 def least_variance_order(S: Matrix, allowed: Mask, required: Mask) -> list[int]:
     """Variables one by one, always the one with the least variance given those before it.
 
-    Only allowed parents explain a variable, and required parents come first.
+    Only allowed parents explain a variable.  Required parents come first, and so do variables that
+    may be causes of another but not its effects.
 
     Examples
     --------
@@ -79,13 +81,14 @@ def least_variance_order(S: Matrix, allowed: Mask, required: Mask) -> list[int]:
     d = len(S)
     R = S.copy()  # covariance given the variables placed so far
     hindered = np.flatnonzero((~allowed).sum(axis=0) > 1)  # may not have all others as parents
+    before = precedence(allowed, required)
     waiting = np.ones(d, dtype=bool)
     order: list[int] = []
     for _ in range(d):
         variance = np.diag(R).copy()
         for j in hindered[waiting[hindered]]:
             variance[j] = _residual_variance(S, [i for i in order if allowed[i, j]], int(j))
-        ready = waiting & ~required[waiting].any(axis=0)
+        ready = waiting & ~before[waiting].any(axis=0)
         j = _first(np.where(ready, variance, np.inf), R)
         order.append(j)
         waiting[j] = False
@@ -125,23 +128,30 @@ def regressions(
     least_gain = _chance(effective_rows, d) / effective_rows
     scale = _deviations(S)
     R = _correlation(S, scale)
-    gains = _gains_over_all_before(R[np.ix_(order, order)])
+    over_all = _over_all_before(R[np.ix_(order, order)])
     W = np.zeros((d, d))
     for position, j in enumerate(order):
         before = np.array(order[:position], dtype=int)
-        free, must = allowed[before, j], required[before, j]
-        if gains is None or not free.all():
-            gain = _explained(R, before[free], j)[1]
+        before = before[allowed[before, j]]
+        if over_all is None or len(before) < position:
+            gain, left = _explained(R, before, j)[1], _left(R, before, j)
         else:
-            gain = gains[position, :position]
-        worth_a_look = must[free] | (gain >= least_gain / 4)  # the others can all go at once
-        parents, b = _eliminate(R, before[free][worth_a_look], j, required[:, j], least_gain)
+            gain, left = over_all[0][position, :position], over_all[1][position]
+        few = before[required[before, j] | (gain >= least_gain / 4)]
+        # The others can all go at once, unless they stand in for each other: then together they
+        # explain more than so many could by chance, a chi-squared of as many degrees.
+        others = len(before) - len(few)
+        rise = (_left(R, few, j) / left - 1) * max(effective_rows - len(before), 1.0)
+        at_once = rise <= others + 3 * np.sqrt(2 * others) + _chance(effective_rows, d)
+        parents, b = _eliminate(R, few if at_once else before, j, required[:, j], least_gain)
         W[parents, j] = b * scale[j] / scale[parents]
     return W
 
 
-def _gains_over_all_before(R: Matrix) -> Matrix | None:
+def _over_all_before(R: Matrix) -> tuple[Matrix, Matrix] | None:
     """How much each variable before explains of each, given all others before, (d, d).
+
+    And the share of the variance that all of them leave, (d,).
 
     With ``R = L Lᵀ`` and ``M = L⁻¹``, the leading blocks of M invert those of L: row p of M holds
     the coefficients of variable p, the rows above it the inverse of what they are regressed on.
@@ -155,7 +165,7 @@ def _gains_over_all_before(R: Matrix) -> Matrix | None:
     precision = np.cumsum(np.square(M), axis=0) - np.square(M)  # diagonals of the inverses
     gains = np.zeros_like(M)
     np.divide(np.square(M / own), precision * residual, out=gains, where=np.tri(len(M), k=-1) > 0)
-    return gains
+    return gains, residual[:, 0]
 
 
 def _eliminate(
@@ -178,6 +188,12 @@ def _explained(R: Matrix, parents: Indices, j: int) -> tuple[Matrix, Matrix]:
     r = R[parents, j]
     b = inverse @ r
     return b, b**2 / (inverse.diagonal() * max(1 - b @ r, NEGLIGIBLE))
+
+
+def _left(R: Matrix, parents: Indices, j: int) -> float:
+    """The share of the variance of j that its parents leave unexplained."""
+    r = R[parents, j]
+    return max(1 - float(r @ np.linalg.solve(R[parents[:, None], parents], r)), NEGLIGIBLE)
 
 
 def _residual_variance(S: Matrix, parents: list[int], j: int) -> float:

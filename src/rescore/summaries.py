@@ -47,7 +47,8 @@ def learn_moments(
     one_row = Table(prior[None] @ stand_ins.values, table.names, ALL_ROWS)
     row_losses = likelihood_units(losses, np.ones(1))
     equations = preparation.equations(stand_ins, prior, found)
-    return Fitted(one_row, stand_ins, result, row_losses, tuple(told), *equations)
+    obeyed = preparation.receipts(table, found)
+    return Fitted(one_row, stand_ins, result, row_losses, tuple(told), *equations, obeyed)
 
 
 def _checked(table: Table, covariance: Any) -> Matrix:

@@ -1,27 +1,22 @@
 import csv
 import errno
 import os
-import re
-from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 
 import rescore as rs
 from rescore.graph.io import read_graph
 from rescore.report import files as module
 from rescore.report.files import write_run
-from rescore.report.page import render_page
 from rescore.report.run import Run
 from rescore.report.staging import staged
 from rescore.saving import load
-from rescore.tables.numeric import DataWarning
 
 FILES = {
     "adjacency.csv", "arrays.npz", "graph.dot", "graph.graphml", "graph.json", "graph.png",
-    "graph.svg", "history.csv", "model.json", "report.html", "weights.csv",
+    "graph.svg", "history.csv", "model.json", "report.html", "run.json", "weights.csv",
 }  # fmt: skip
 
 
@@ -103,56 +98,3 @@ def test_a_link_in_the_folder_is_replaced_not_followed(tmp_path):
         (scratch / "a.txt").write_text("new")
     assert outside.read_text() == "precious"
     assert (folder / "a.txt").read_text() == "new"
-
-
-class Page(HTMLParser):
-    """Tags and their attributes, with a check that every tag is closed in order."""
-
-    VOID = ("meta", "img", "link", "br")
-
-    def __init__(self, text):
-        super().__init__()
-        self.seen, self.open = [], []
-        self.feed(text)
-        assert not self.open
-
-    def handle_starttag(self, tag, attrs):
-        self.seen.append((tag, dict(attrs)))
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
-def test_the_page_is_complete_in_itself(model):
-    groups = ["<i>u</i>"] * 60 + ["v"] * 60
-    text = render_page(
-        Run(model, groups, rs.evaluate(model.adjacency_matrix_, model), {"<b>": rs.evaluate(
-            model.adjacency_matrix_, model)}, ("odd <u>",), "rescore fit '<s>'", "<q>.csv")
-    )  # fmt: skip
-    page = Page(text)
-    tags = {tag for tag, _ in page.seen}
-    assert not tags & {"script", "link", "iframe", "form", "i", "b", "u", "s", "q"}
-    policy = next(a["content"] for _, a in page.seen if a.get("http-equiv"))
-    assert policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-    images = [a for tag, a in page.seen if tag == "img"]
-    assert len(images) == 3
-    assert all(a["src"].startswith("data:image/svg+xml;base64,") and a["alt"] for a in images)
-    assert not any(name.startswith("on") for _, a in page.seen for name in a)
-    assert not re.search(r"https?://", text)
-    assert "prefers-color-scheme: dark" in text
-    for word in (
-        "&lt;i&gt;u&lt;/i&gt;",
-        "odd &lt;u&gt;",
-        "tau",
-        "share of weight",
-        "Heaviest rows",
-    ):
-        assert word in text
-
-
-def test_a_failed_fit_says_so_on_the_page():
-    with pytest.warns((ConvergenceWarning, DataWarning)):
-        model = rs.Notears(max_steps=1).fit(table())
-    assert 'class="status bad">Not converged' in render_page(Run(model))

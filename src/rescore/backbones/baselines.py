@@ -6,6 +6,7 @@ import numpy as np
 
 from rescore.backbones.regressed import Regressed
 from rescore.checking import check_choice, check_integer, check_number
+from rescore.graph.paths import precedence
 from rescore.moments import Matrix, Moments
 from rescore.ordered import regressions, steady_inverse
 from rescore.protocols import Mask, Problem
@@ -54,7 +55,8 @@ class RandomBackbone(Regressed):
         """The required edges, and random ones up to the number asked for or possible."""
         rng = np.random.default_rng(self.random_state)
         d = len(moments.mean)
-        place = np.argsort(sorted_causes(rng.uniform(size=d), problem.required))
+        before = precedence(problem.allowed, problem.required)
+        place = np.argsort(sorted_causes(rng.uniform(size=d), before))
         free = problem.allowed & ~problem.required & (place[:, None] < place)
         wanted = round(self.degree * d) - int(problem.required.sum())
         drawn = rng.permutation(np.argwhere(free))[: max(wanted, 0)]
@@ -89,24 +91,25 @@ class SortNRegressBackbone(Regressed):
         S = moments.covariance
         by_variance = check_choice("criterion", self.criterion, CRITERIA) == "variance"
         values = np.log(np.maximum(np.diag(S), np.finfo(float).tiny)) if by_variance else r2(S)
-        order = sorted_causes(np.round(values, DIGITS), problem.required)
+        before = precedence(problem.allowed, problem.required)
+        order = sorted_causes(np.round(values, DIGITS), before)
         rows = problem.effective_rows(w)
         W = regressions(S, order, problem.allowed, problem.required, rows)
         return (W != 0) | problem.required
 
 
-def sorted_causes(values: Matrix, required: Mask) -> list[int]:
-    """The variables by rising value, but the causes of required edges before their effects.
+def sorted_causes(values: Matrix, before: Mask) -> list[int]:
+    """The variables by rising value, but those that must come ``before`` another before it.
 
     Examples
     --------
     >>> nothing, must = np.zeros((2, 2), dtype=bool), np.array([[False, True], [False, False]])
-    >>> [sorted_causes(np.array([5.0, 1.0]), required) for required in (nothing, must)]
+    >>> [sorted_causes(np.array([5.0, 1.0]), before) for before in (nothing, must)]
     [[1, 0], [0, 1]]
     """
     waiting, order = np.ones(len(values), dtype=bool), []
     for _ in range(len(values)):
-        ready = waiting & ~required[waiting].any(axis=0)
+        ready = waiting & ~before[waiting].any(axis=0)
         j = int(np.argmin(np.where(ready, values, np.inf)))
         order.append(j)
         waiting[j] = False

@@ -1,4 +1,4 @@
-"""The command line: ``rescore fit | simulate | evaluate | reproduce | demo``.
+"""The command line: ``rescore fit | report | simulate | evaluate | reproduce | demo``.
 
 Nothing heavy is imported before a command runs, so that ``rescore --help`` answers at once.
 """
@@ -8,10 +8,12 @@ from typing import Annotated
 
 import typer
 
+from rescore.cli.check import check_command
 from rescore.cli.demo import demo_command
 from rescore.cli.evaluate import evaluate_command
 from rescore.cli.fit import fit_command
 from rescore.cli.guard import GuardedGroup
+from rescore.cli.report import report_command
 from rescore.cli.reproduce import reproduce_command
 from rescore.cli.simulate import simulate_command
 
@@ -24,7 +26,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("check")(check_command)
 app.command("fit")(fit_command)
+app.command("report")(report_command)
 app.command("simulate")(simulate_command)
 app.command("evaluate")(evaluate_command)
 app.command("reproduce")(reproduce_command)

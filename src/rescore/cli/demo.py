@@ -38,7 +38,7 @@ def demo_command(
     before, after = evaluate(data.truth, plain), evaluate(data.truth, reweighted)
     run = Run(
         reweighted, data.groups, after, {"without reweighting": before}, tuple(notes), ctx.obj,
-        data.source,
+        data.source, plain=plain.adjacency_matrix_.to_numpy(),
     )  # fmt: skip
     same = ((plain.adjacency_matrix_ != 0) == (reweighted.adjacency_matrix_ != 0)).all(axis=None)
     _finish(run, output, verdict(before, after, bool(same)), as_json)

@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rescore.cli.compare import CompareOption, ResamplesOption, comparison_of
-from rescore.cli.options import DebugOption, JsonOption, default_of, edge_pairs, names_in
+from rescore.cli.options import (
+    DataArgument,
+    DebugOption,
+    DecimalOption,
+    DelimiterOption,
+    DropOption,
+    GroupsOption,
+    JsonOption,
+    NoHeaderOption,
+    WeightsOption,
+    default_of,
+    edge_pairs,
+    names_in,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,7 +91,7 @@ Standardize = Annotated[
 
 def fit_command(
     ctx: typer.Context,
-    data: Annotated[Path, typer.Argument(help="A .csv, .csv.gz, .tsv or .parquet file.")],
+    data: DataArgument,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Folder for the results; without it none is written."),
@@ -98,27 +111,22 @@ def fit_command(
         str | None,
         typer.Option(help='Of the truth: "from row to column" or "from column to row".'),
     ] = None,
-    weights: Annotated[
-        str | None, typer.Option(help="Column of prior row weights; not a variable.")
-    ] = None,
-    groups: Annotated[
-        str | None,
-        typer.Option(help="Column, or file, of labels: reported on; fitted only where needed."),
-    ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="Columns to leave out, separated by commas.")
-    ] = None,
+    weights: WeightsOption = None,
+    groups: GroupsOption = None,
+    drop: DropOption = None,
     forbid: Annotated[
         list[str] | None, typer.Option(help='An edge "cause,effect" that must not be there.')
     ] = None,
     require: Annotated[
         list[str] | None, typer.Option(help='An edge "cause,effect" that must be there.')
     ] = None,
-    delimiter: Annotated[
-        str | None, typer.Option(help="Between fields.", show_default="by the file's ending")
+    knowledge: Annotated[
+        Path | None,
+        typer.Option(help="A file of forbidden and required edges and tiers: .json or Tetrad's."),
     ] = None,
-    decimal: Annotated[str, typer.Option(help="Decimal mark.")] = ".",
-    no_header: Annotated[bool, typer.Option("--no-header", help="The first line is data.")] = False,
+    delimiter: DelimiterOption = None,
+    decimal: DecimalOption = ".",
+    no_header: NoHeaderOption = False,
     compare: CompareOption = False,
     resamples: ResamplesOption = 20,
     as_json: JsonOption = False,
@@ -138,8 +146,7 @@ def fit_command(
             "threshold": threshold,
             "standardize": standardize,
             "random_state": seed,
-            "forbidden": edge_pairs("--forbid", forbid or []) or None,
-            "required": edge_pairs("--require", require or []) or None,
+            **_known_edges(forbid or [], require or [], knowledge),
         }
         around = {"tau": tau, "weighting": weighting, "loss": loss}
         model = _model(learner, settings, around)
@@ -157,6 +164,20 @@ def fit_command(
     finish(run, output, as_json, further if compare and not stopped else None)
     if stopped:
         raise KeyboardInterrupt
+
+
+def _known_edges(forbid: list[str], require: list[str], file: Path | None) -> dict[str, Any]:
+    """What a learner is told about edges: the options, and the file."""
+    from rescore.knowledge import Knowledge
+
+    known = Knowledge() if file is None else Knowledge.read(file)
+    told = Knowledge(
+        (*known.forbidden, *edge_pairs("--forbid", forbid)),
+        (*known.required, *edge_pairs("--require", require)),
+        known.tiers,
+        known.forbid_within,
+    )
+    return told.edges()
 
 
 def _stopped_early(model: Any, table: "Input") -> bool:

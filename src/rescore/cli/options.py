@@ -9,10 +9,41 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["DebugOption", "JsonOption", "default_of", "edge_pairs", "names_in"]
+__all__ = [
+    "DataArgument",
+    "DebugOption",
+    "DecimalOption",
+    "DelimiterOption",
+    "DropOption",
+    "GroupsOption",
+    "JsonOption",
+    "NoHeaderOption",
+    "WeightsOption",
+    "default_of",
+    "edge_pairs",
+    "names_in",
+]
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, nothing else.")]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
+
+# The file of a table, and its columns that are no variables.
+DataArgument = Annotated[Path, typer.Argument(help="A .csv, .csv.gz, .tsv or .parquet file.")]
+WeightsOption = Annotated[
+    str | None, typer.Option(help="Column of prior row weights; not a variable.")
+]
+GroupsOption = Annotated[
+    str | None,
+    typer.Option(help="Column, or file, of labels: reported on; fitted only where needed."),
+]
+DropOption = Annotated[
+    list[str] | None, typer.Option(help="Columns to leave out, separated by commas.")
+]
+DelimiterOption = Annotated[
+    str | None, typer.Option(help="Between fields.", show_default="by the file's ending")
+]
+DecimalOption = Annotated[str, typer.Option(help="Decimal mark.")]
+NoHeaderOption = Annotated[bool, typer.Option("--no-header", help="The first line is data.")]
 
 
 def default_of(estimator: str, parameter: str) -> str:

@@ -28,6 +28,7 @@ def run_as_data(run: Run, folder: Any, files: Sequence[str]) -> dict[str, Any]:
         "effective_rows": diagnostics["effective_rows"],
         "weighting": diagnostics["weighting"],
         "edges": [{"from": cause, "to": effect, "weight": w} for cause, effect, w in edges],
+        "knowledge": diagnostics["knowledge"],
         "warnings": list(run.warnings),
         "folder": None if folder is None else str(folder),
         "files": list(files),
@@ -50,6 +51,7 @@ def print_run(run: Run, folder: Any, files: Sequence[str]) -> None:
     if "summary" in diagnostics["weighting"]:
         out.print(one_line(diagnostics["weighting"]["summary"]), soft_wrap=True)
     _print_edges(edges)
+    _print_receipts(diagnostics["knowledge"])
     _print_heaviest(diagnostics["heaviest_rows"], n)
     if run.groups is not None:
         print_shares(run)
@@ -66,6 +68,20 @@ def _print_edges(edges: list[tuple[str, str, float]]) -> None:
         title = "Edges, strongest first"
     if edges:
         print_table(title, ("cause", "", "effect", ">weight"), shown[:MOST_EDGES])
+
+
+def _print_receipts(receipts: list[dict[str, Any]]) -> None:
+    """What was known about the edges, and that it holds; what does not hold first."""
+    if not receipts:
+        return
+    broken = sum(not each["holds"] for each in receipts)
+    how = f"{broken} broken" if broken else "all hold"
+    console().print(f"\nKnowledge: {len(receipts)} constraint(s), {how}")
+    order = sorted(receipts, key=lambda each: each["holds"])
+    lines = [
+        (printable(each["constraint"], 80), "yes" if each["holds"] else "NO") for each in order
+    ]
+    print_table("", ("constraint", "holds"), lines[:MOST_EDGES])
 
 
 def _print_heaviest(rows: list[dict[str, Any]], n: int) -> None:

@@ -88,7 +88,8 @@ class GraphLearner(StructureLearner):
         return groups
 
     def _preparation(self) -> Preparation:
-        return Preparation(self.standardize, self.forbidden, self.required)
+        known = (None if e is None else tuple(e) for e in (self.forbidden, self.required))
+        return Preparation(self.standardize, *known)
 
     def _backbone(self) -> Backbone:
         """The estimator's parameters that are the backbone's; checked by its constructor."""

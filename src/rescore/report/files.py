@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from rescore.graph.io import to_dot, to_graphml, to_json, write_adjacency
+from rescore.report.about import ABOUT_FILE, about, read_run
 from rescore.report.figures import draw_graph, png, svg
 from rescore.report.page import render_page
 from rescore.report.run import Run
@@ -15,15 +16,16 @@ from rescore.report.staging import staged
 from rescore.report.tables import row_weights, text_names
 from rescore.saving import save
 
-__all__ = ["write_run"]
+__all__ = ["rewrite_report", "write_run"]
 
 
 def write_run(folder: str | os.PathLike[str], run: Run) -> list[str]:
     """Write all files of a run into ``folder``, and return their names.
 
     They are ``graph`` as .json, .dot, .graphml, .svg and .png, ``adjacency.csv``, ``weights.csv``,
-    ``history.csv``, the model (``model.json``, ``arrays.npz``), ``report.html``, and, if the run
-    has scores, ``scores.json``.  Files of an earlier run are replaced, all at once.
+    ``history.csv``, the model (``model.json``, ``arrays.npz``), what surrounds it (``run.json``),
+    ``report.html``, and, if the run has scores, ``scores.json``.  Files of an earlier run are
+    replaced, all at once.
 
     In CSV files a cell is data and nothing else: names and labels are quoted but never altered,
     so that what was written reads back exactly.  A spreadsheet may take a label such as ``=A1``
@@ -46,8 +48,27 @@ def write_run(folder: str | os.PathLike[str], run: Run) -> list[str]:
         if run.scores is not None:
             scores = {**run.scores.as_dict(), "undefined": dict(run.scores.undefined)}
             _write(scratch / "scores.json", json.dumps(scores, indent=1, allow_nan=False) + "\n")
+        _write(scratch / ABOUT_FILE, about(run))
         _write(scratch / "report.html", render_page(run))
         return sorted(path.name for path in scratch.iterdir())
+
+
+def rewrite_report(folder: str | os.PathLike[str]) -> Path:
+    """Make ``report.html`` again from what `write_run` left in ``folder``; its path.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rescore import Notears
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_run(folder, Run(Notears().fit([[0.0], [1.0]])))
+    ...     rewrite_report(folder).name
+    'report.html'
+    """
+    page = render_page(read_run(folder))
+    with staged(folder) as scratch:
+        _write(scratch / "report.html", page)
+    return Path(folder) / "report.html"
 
 
 def _write_graph(folder: Path, run: Run) -> None:

@@ -1,7 +1,5 @@
 """The picture of a graph: causes above effects, colour for the sign, width for the strength."""
 
-import unicodedata
-from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -10,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rescore.graph import as_square
-from rescore.report.layout import Edge, Layout, Point, layered
-from rescore.text import printable
+from rescore.report.layout import Edge, Point
+from rescore.report.placement import HEIGHT, NARROWEST, Placement, placed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,11 +20,8 @@ __all__ = ["draw_graph"]
 INK, PAPER, FAINT = "#1f2530", "#ffffff", "#8a93a0"
 POSITIVE, NEGATIVE = "#1a6fb0", "#c4501b"  # told apart by colour-blind readers too
 BOX, BOX_EDGE = "#f3f5f8", "#697383"
-ROOM = 0.13  # inches between edges that meet at a box
-HEIGHT, FONT, MARGIN = 0.34, 9.0, 0.35  # inches, points, inches
-LONGEST_LABEL = 18
+FONT, MARGIN = 9.0, 0.35  # points, inches
 LABELLED_EDGES = 20  # with more, the numbers would hide the graph; the tables have them
-NARROWEST = 4.2  # inches; the legend needs them
 
 
 def draw_graph(W: ArrayLike, names: Sequence[Hashable]) -> "Figure":
@@ -39,46 +34,22 @@ def draw_graph(W: ArrayLike, names: Sequence[Hashable]) -> "Figure":
     ['rain', 'grass', '0.50']
     """
     W = as_square(W)
-    labels = [printable(name, LONGEST_LABEL) for name in names]
-    meeting = np.maximum((W != 0).sum(axis=0), (W != 0).sum(axis=1))  # edges on one side of a box
-    widths = [max(_label_width(x), ROOM * k) for x, k in zip(labels, meeting.tolist(), strict=True)]
-    layout = layered(W, widths)
-    isolated = _rows_of_isolated(layout, widths)
-    axes = _canvas(layout, isolated, widths)
-    for j, place in (layout.nodes | isolated).items():
-        _draw_node(axes, place, widths[j], labels[j], j in isolated)
-    _draw_edges(axes, W, _ports(layout, widths))
+    found = placed(W, names)
+    axes = _canvas(found)
+    for j, place in (found.nodes | found.isolated).items():
+        _draw_node(axes, place, found.widths[j], found.labels[j], j in found.isolated)
+    _draw_edges(axes, W, found.routes)
     _draw_legend(axes, W)
     return axes.figure  # type: ignore[return-value]
 
 
-def _label_width(label: str) -> float:
-    """Inches a label takes, generously: a browser may choose another font."""
-    wide = sum(unicodedata.east_asian_width(c) in "WF" or c.isupper() for c in label)
-    return 0.076 * len(label) + 0.024 * wide + 0.24
-
-
-def _rows_of_isolated(layout: Layout, widths: Sequence[float]) -> dict[int, Point]:
-    """Nodes without edges, side by side below the others, in rows as wide as the graph."""
-    xs = [x for x, _ in layout.nodes.values()] or [0.0]
-    left, right = min(xs) - 0.5, max(max(xs) + 0.5, min(xs) - 0.5 + 1.5 * NARROWEST)
-    x, y = left, min([y for _, y in layout.nodes.values()], default=1.0) - 1.0
-    places = {}
-    for j in layout.isolated:
-        if x > left and x + widths[j] > right:
-            x, y = left, y - 1.5 * HEIGHT
-        places[j] = (x + widths[j] / 2, y)
-        x += widths[j] + 0.15
-    return places
-
-
-def _canvas(layout: Layout, isolated: dict[int, Point], widths: Sequence[float]) -> "Axes":
+def _canvas(found: Placement) -> "Axes":
     """Axes that fill a figure of just the right size; one data unit is one inch."""
     from matplotlib.figure import Figure
 
-    places = layout.nodes | isolated
-    xs = [x + side * widths[j] / 2 for j, (x, _) in places.items() for side in (-1, 1)]
-    xs += [x for route in layout.routes.values() for x, _ in route]
+    places = found.nodes | found.isolated
+    xs = [x + side * found.widths[j] / 2 for j, (x, _) in places.items() for side in (-1, 1)]
+    xs += [x for route in found.routes.values() for x, _ in route]
     left, right = min(xs) - MARGIN, max(xs) + MARGIN
     missing = max(0.0, NARROWEST - (right - left)) / 2
     left, right = left - missing, right + missing
@@ -103,23 +74,6 @@ def _draw_node(axes: "Axes", place: Point, width: float, label: str, isolated: b
     style: dict[str, Any] = {"ha": "center", "va": "center_baseline", "fontsize": FONT}
     # A name is text, whatever dollar signs it has.
     axes.text(x, y, label, color=FAINT if isolated else INK, parse_math=False, zorder=4, **style)
-
-
-def _ports(layout: Layout, widths: Sequence[float]) -> dict[Edge, list[Point]]:
-    """The routes, with edges that share a node spread along its lower or upper side."""
-    routes = {edge: list(route) for edge, route in layout.routes.items()}
-    for end, towards, side in ((0, 1, -1.0), (-1, -2, 1.0)):
-        sharing: dict[int, list[Edge]] = defaultdict(list)
-        for edge in routes:
-            sharing[edge[end]].append(edge)
-        for node, edges in sharing.items():
-            edges.sort(key=lambda edge: layout.routes[edge][towards][0])
-            reach = min(0.42 * widths[node], 0.5 * ROOM * (len(edges) - 1))
-            for edge, shift in zip(edges, np.linspace(-reach, reach, len(edges)), strict=True):
-                x, y = layout.nodes[node]
-                shift = float(shift) if len(edges) > 1 else 0.0
-                routes[edge][end] = (x + shift, y + side * HEIGHT / 2)
-    return routes
 
 
 def _draw_edges(axes: "Axes", W: Any, routes: dict[Edge, list[Point]]) -> None:

@@ -1,16 +1,34 @@
-"""One self-contained page about a run, without scripts, that needs nothing from the network."""
+"""One self-contained page about a run, that needs nothing from the network.
+
+The graph can be moved and filtered where scripts run; elsewhere its picture stays.
+"""
 
 import base64
+from collections import Counter
 from typing import Any
 
+import numpy as np
+
 from rescore.report.figures import draw_graph, draw_history, draw_weights, svg
+from rescore.report.graph_data import graph_data
+from rescore.report.heatmap import draw_adjacency
+from rescore.report.inline import asset, json_text, policy
 from rescore.report.run import Run
-from rescore.report.tables import group_shares, row_weights, settings, strongest_edges, text_names
+from rescore.report.tables import (
+    edge_changes,
+    group_shares,
+    row_weights,
+    settings,
+    strongest_edges,
+    text_names,
+)
 from rescore.text import printable
 
 __all__ = ["render_page"]
 
 METRICS = {"tpr": "TPR", "fdr": "FDR", "shd": "SHD", "sid": "SID", "edges": "edges"}
+MOST_EDGES = 50  # of the forbidden or required ones that are listed
+SCRIPTS = ("vendor/cytoscape.min.js", "graph.js")
 
 
 def render_page(run: Run) -> str:
@@ -31,39 +49,60 @@ def render_page(run: Run) -> str:
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters["printable"] = printable
-    return environment.get_template("template.html.j2").render(_contents(run))
+    template = environment.get_template("template.html.j2")
+    return template.render(_contents(run) | _inlined(run))
+
+
+def _inlined(run: Run) -> dict[str, Any]:
+    """What is in the page besides HTML, and the policy that lets in this and nothing else."""
+    scripts = [asset(name) for name in SCRIPTS]
+    style, drawing_style = asset("style.css"), asset("drawing.css")
+    graph = graph_data(run)
+    return {
+        "policy": policy(scripts, [style, drawing_style]),
+        "scripts": scripts,
+        "style": style,
+        "drawing_style": drawing_style,
+        "graph": json_text(graph),
+        "constrained": any(edge["required"] for edge in graph["edges"]),
+        "stable": run.stability is not None,
+    }
 
 
 def _contents(run: Run) -> dict[str, Any]:
     from rescore import __version__
 
-    model = run.model
-    weights = row_weights(model)
+    model, names = run.model, text_names(run.model)
     present = model.adjacency_matrix_.to_numpy() != 0
     degrees = present.sum(axis=0) + present.sum(axis=1)
     return {
         "version": __version__,
+        "versions": {name: printable(value) for name, value in run.versions.items()},
         "command": printable(run.command, 2000),
         "source": printable(run.source, 500),
-        "settings": {name: _shown(value) for name, value in settings(model).items()},
+        "settings": {name: _shown(name, value) for name, value in settings(model).items()},
         "diagnostics": model.diagnostics_,
-        "names": text_names(model),
-        "isolated": [n for n, degree in zip(text_names(model), degrees, strict=True) if not degree],
+        "names": names,
+        "isolated": [name for name, degree in zip(names, degrees, strict=True) if not degree],
         "edges": strongest_edges(model),
-        "n": len(weights),
+        "n": len(row_weights(model)),
         "figures": _figures(run),
+        "heaviest": _heaviest(run),
         "groups": _groups(run),
+        "changes": _changes(run),
+        "receipts": _receipts(run),
         "scores": _scores(run),
         "undefined": dict(run.scores.undefined) if run.scores is not None else {},
         "metrics": METRICS,
-        "warnings": [printable(text, 2000) for text in run.warnings],
+        "warnings": [printable(text, 2000) for text in _warnings(run)],
     }
 
 
 def _figures(run: Run) -> dict[str, str]:
-    model = run.model
+    model, names = run.model, text_names(run.model)
     pictures = {
-        "graph": draw_graph(model.adjacency_matrix_.to_numpy(), text_names(model)),
+        "graph": draw_graph(model.adjacency_matrix_.to_numpy(), names),
+        "adjacency": draw_adjacency(model.adjacency_matrix_.to_numpy(), names),
         "history": draw_history(model.history_),
         "weights": draw_weights(model.sample_weight_, model.row_losses_, run.groups),
     }
@@ -81,6 +120,46 @@ def _groups(run: Run) -> list[dict[str, Any]]:
     return shares.reset_index(names="label").to_dict("records")  # type: ignore[return-value]
 
 
+def _heaviest(run: Run) -> list[dict[str, Any]]:
+    """The heaviest rows, each with its group where there are groups."""
+    listed = run.model.diagnostics_["heaviest_rows"]
+    if run.groups is None:
+        return listed
+    w, loss = run.model.sample_weight_.to_numpy(), np.nan_to_num(run.model.row_losses_)
+    order = np.lexsort((-loss, -w))[: len(listed)]  # labels may repeat, so they cannot be looked up
+    labels = np.asarray(run.groups, dtype=object)[order]
+    return [row | {"group": label} for row, label in zip(listed, labels, strict=True)]
+
+
+def _changes(run: Run) -> dict[str, Any] | None:
+    """The edges that differ from those of the plain fit, and a sentence that counts them all."""
+    if run.plain is None:
+        return None
+    W, plain = run.model.adjacency_matrix_.to_numpy(), np.asarray(run.plain, dtype=float)
+    table = edge_changes(W, plain, text_names(run.model))
+    count = Counter(table["change"])
+    return {
+        "sentence": (
+            f"Edges in the graph with and without row weights: {count['in both fits']}; only with "
+            f"them: {count['only with row weights']}; only without them: "
+            f"{count['only without row weights']}; turned round: {count['turned round']}."
+        ),
+        "lines": table[table["change"] != "in both fits"].to_dict("records"),
+    }
+
+
+def _receipts(run: Run) -> list[dict[str, Any]]:
+    """What was known about edges, and whether it holds; what does not hold comes first."""
+    known = run.model.diagnostics_.get("knowledge", [])
+    return sorted(known, key=lambda each: bool(each["holds"]))
+
+
+def _warnings(run: Run) -> list[str]:
+    """What was warned about, then what the fit found by itself and nobody has said yet."""
+    found = [finding["message"] for finding in run.model.diagnostics_["warnings"]]
+    return list(dict.fromkeys([*run.warnings, *found]))
+
+
 def _scores(run: Run) -> dict[str, dict[str, Any]]:
     """One line per fit: those to compare with first, this one last."""
     if run.scores is None:
@@ -89,7 +168,11 @@ def _scores(run: Run) -> dict[str, dict[str, Any]]:
     return {name: {key: scores[key] for key in METRICS} for name, scores in every.items()}
 
 
-def _shown(value: Any) -> str:
+def _shown(name: str, value: Any) -> str:
     if value is None:
         return "none"
+    if name in ("forbidden", "required"):
+        edges = [" → ".join(printable(end, 200) for end in edge) for edge in value]
+        more = f" and {len(edges) - MOST_EDGES} more" if len(edges) > MOST_EDGES else ""
+        return ", ".join(edges[:MOST_EDGES]) + more
     return f"{value:g}" if isinstance(value, float) else printable(value, 500)

@@ -1,13 +1,33 @@
 """A finished fit with what is known around it: all that a report can tell."""
 
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Any
+
+import numpy as np
 
 from rescore.estimators import StructureLearner
 from rescore.metrics.scores import Scores
 
-__all__ = ["Run"]
+__all__ = ["Run", "versions_here"]
+
+DECISIVE = ("jax", "numpy", "scipy", "scikit-learn", "pandas")  # of what a result may depend on
+
+
+def versions_here() -> dict[str, str]:
+    """The versions of this program, Python and the libraries that compute.
+
+    Examples
+    --------
+    >>> list(versions_here())[:3]
+    ['rescore', 'Python', 'jax']
+    """
+    from rescore import __version__
+
+    ours = {"rescore": __version__, "Python": platform.python_version()}
+    return ours | {name: version(name) for name in DECISIVE}
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,7 +36,9 @@ class Run:
 
     ``groups`` is a label per row, which the learner never saw.  ``scores`` are the model's against
     a true graph, ``baselines`` those of other fits to compare with, by name.  ``command`` and
-    ``source`` say how the fit came about and where its rows are from.
+    ``source`` say how the fit came about and where its rows are from.  ``plain`` is the graph of
+    the same learner without row weights, and ``stability`` the share of resamples with each edge,
+    both in the order of the model's variables.
 
     Examples
     --------
@@ -32,3 +54,19 @@ class Run:
     warnings: tuple[str, ...] = ()
     command: str = ""
     source: str = ""
+    plain: Any = None  # (d, d)
+    stability: Any = None  # (d, d)
+    versions: Mapping[str, str] = field(default_factory=versions_here)
+
+    def __post_init__(self) -> None:
+        d = len(self.model.adjacency_matrix_)
+        for name, matrix in (("plain", self.plain), ("stability", self.stability)):
+            if matrix is not None and np.shape(matrix) != (d, d):
+                raise ValueError(
+                    f"{name} must have a row and a column for each of the {d} variables; got the "
+                    f"shape {np.shape(matrix)}."
+                )
+        if self.stability is not None and not np.all(
+            np.abs(2 * np.asarray(self.stability) - 1) <= 1
+        ):
+            raise ValueError("stability must hold shares between 0 and 1.")

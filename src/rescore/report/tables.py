@@ -10,7 +10,15 @@ from numpy.typing import ArrayLike
 from rescore.estimators import StructureLearner
 from rescore.graph.edges import check_text_names, edges_of
 
-__all__ = ["group_shares", "row_weights", "settings", "strongest_edges", "text_names"]
+__all__ = [
+    "edge_change",
+    "edge_changes",
+    "group_shares",
+    "row_weights",
+    "settings",
+    "strongest_edges",
+    "text_names",
+]
 
 
 def text_names(model: StructureLearner) -> list[str]:
@@ -38,6 +46,41 @@ def strongest_edges(model: StructureLearner) -> list[tuple[str, str, float]]:
     """
     edges = edges_of(model.adjacency_matrix_.to_numpy(), text_names(model))
     return sorted(edges, key=lambda edge: -abs(edge[2]))
+
+
+def edge_change(W: Any, plain: Any, edge: tuple[int, int]) -> str:
+    """What became of an edge: in both graphs, only in W, only in the plain one, or turned round.
+
+    Examples
+    --------
+    >>> edge_change(np.array([[0, 1], [0, 0]]), np.array([[0, 0], [1, 0]]), (0, 1))
+    'turned round'
+    """
+    i, j = edge
+    if W[i, j] != 0 and plain[i, j] != 0:
+        return "in both fits"
+    if W[i, j] != 0:
+        return "turned round" if plain[j, i] != 0 else "only with row weights"
+    return "turned round" if W[j, i] != 0 else "only without row weights"
+
+
+def edge_changes(W: Any, plain: Any, names: list[str]) -> pd.DataFrame:
+    """Every edge of either graph with its coefficient in both and what became of it.
+
+    Examples
+    --------
+    >>> changes = edge_changes(np.array([[0, 2.0], [0, 0]]), np.zeros((2, 2)), ["a", "b"])
+    >>> changes.values.tolist()
+    [['a', 'b', 0.0, 2.0, 'only with row weights']]
+    """
+    # An edge that turned round is listed once, as it is in W.
+    either = np.argwhere((W != 0) | ((plain != 0) & (W.T == 0))).tolist()
+    lines = [
+        (names[i], names[j], plain[i, j] or plain[j, i], W[i, j], edge_change(W, plain, (i, j)))
+        for i, j in either
+    ]
+    columns = ["cause", "effect", "without", "with", "change"]
+    return pd.DataFrame(lines, columns=columns)
 
 
 def row_weights(model: StructureLearner) -> pd.DataFrame:

@@ -15,12 +15,16 @@ __all__ = ["Finding", "condition_number", "findings", "scale_ratio"]
 SINGULAR = 1e-12  # share of a column's variance below which rounding hides whether it is zero
 RATIO, TOO_WIDE, TOO_NARROW = 1e3, 1e6, 1e-4  # standard deviations
 OUTLYING = 50.0  # standard deviations of the other cells
+RESCALE = "Fit with standardize=True, or change the units."
 FEWEST_ROWS = 20  # with fewer, the others' standard deviation says too little
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One oddity: a `code` to select by, a `message` with its remedy, the `columns` concerned.
+    """One oddity: a `code` to select by, what was `seen`, the `columns` concerned, the `remedy`.
+
+    Its `severity` is "error" if the table cannot be used, "warning" if a graph learned from it may
+    be wrong for this reason, and "note" if it is only good to know.
 
     Examples
     --------
@@ -30,8 +34,21 @@ class Finding:
     """
 
     code: str
-    message: str
+    seen: str
     columns: tuple[Hashable, ...] = ()
+    remedy: str = ""
+    severity: str = "warning"
+
+    @property
+    def message(self) -> str:
+        """What was seen, and the remedy.
+
+        Examples
+        --------
+        >>> Finding("few_rows", "There is one row.", remedy="Gather more.").message
+        'There is one row. Gather more.'
+        """
+        return f"{self.seen} {self.remedy}".strip()
 
 
 def findings(table: Table) -> list[Finding]:
@@ -55,21 +72,19 @@ def findings(table: Table) -> list[Finding]:
 def _constant(table: Table, width: Spread) -> Iterator[Finding]:
     columns = tuple(table.names[j] for j in np.flatnonzero(width.deviation == 0))
     if columns:
-        message = (
-            f"Constant column(s) {listing(columns)}: each becomes an isolated node. "
-            "Drop them if they carry no meaning."
-        )
-        yield Finding("constant", message, columns)
+        seen = f"Constant column(s) {listing(columns)}: each becomes an isolated node."
+        yield Finding("constant", seen, columns, "Drop them if they carry no meaning.")
 
 
 def _few_rows(table: Table) -> Iterator[Finding]:
     n, d = table.values.shape
     if n < d:
-        message = (
+        seen = (
             f"There are fewer rows (n = {n}) than columns (d = {d}), so the graph is not determined"
-            " by the data alone. Gather more rows, drop columns, or raise the penalty."
+            " by the data alone."
         )
-        yield Finding("few_rows", message)
+        remedy = "Gather more rows, drop columns, or raise the penalty."
+        yield Finding("few_rows", seen, remedy=remedy)
 
 
 def _dependent(table: Table, width: Spread) -> Iterator[Finding]:
@@ -78,11 +93,11 @@ def _dependent(table: Table, width: Spread) -> Iterator[Finding]:
     R = correlation(table, width)  # (k, k)
     copies = np.argwhere(np.triu(1.0 - np.abs(R) <= SINGULAR, k=1))
     for i, j in copies:
-        message = (
+        seen = (
             f"Columns {listing([names[i], names[j]])} are the same up to scale and offset, so the "
-            "direction between them cannot be told. Drop one of them."
+            "direction between them cannot be told."
         )
-        yield Finding("duplicated", message, (names[i], names[j]))
+        yield Finding("duplicated", seen, (names[i], names[j]), "Drop one of them.")
     if len(table.values) > len(names):  # otherwise every column is a combination of the others
         yield from _combinations(R, names, {int(j) for _, j in copies})
 
@@ -102,11 +117,12 @@ def _combinations(
     for k in dependent:
         share = solve(S[np.ix_(basis, basis)], S[basis, k], assume_a="pos")
         parts = [names[rest[j]] for j in sorted(basis[np.abs(share) > 1e-6])]
-        message = (
+        seen = (
             f"Column '{listing([names[rest[k]]])[1:-1]}' is an exact linear combination of "
-            f"{listing(parts)}. Drop one of them, or expect their edges to be arbitrary."
+            f"{listing(parts)}."
         )
-        yield Finding("collinear", message, (names[rest[k]], *parts))
+        remedy = "Drop one of them, or expect their edges to be arbitrary."
+        yield Finding("collinear", seen, (names[rest[k]], *parts), remedy)
 
 
 def _scales(table: Table, width: Spread) -> Iterator[Finding]:
@@ -117,19 +133,17 @@ def _scales(table: Table, width: Spread) -> Iterator[Finding]:
     widest = table.names[int(width.deviation.argmax())]
     narrowest = table.names[int(width.varying[deviation.argmin()])]
     if ratio > RATIO:
-        message = (
+        seen = (
             f"The standard deviations of {listing([widest])} and {listing([narrowest])} differ by "
-            f"a factor of {ratio:.3g}; a penalty on weights then falls on them unequally. "
-            "Fit with standardize=True, or change the units."
+            f"a factor of {ratio:.3g}; a penalty on weights then falls on them unequally."
         )
-        yield Finding("scale_ratio", message, (widest, narrowest))
+        yield Finding("scale_ratio", seen, (widest, narrowest), RESCALE)
     if deviation.min() > TOO_WIDE or deviation.max() < TOO_NARROW:
-        message = (
+        seen = (
             f"The standard deviations lie between {deviation.min():.3g} and {deviation.max():.3g}, "
-            "far from one, where default penalties and thresholds mean little. "
-            "Fit with standardize=True, or change the units."
+            "far from one, where default penalties and thresholds mean little."
         )
-        yield Finding("scale", message)
+        yield Finding("scale", seen, remedy=RESCALE)
 
 
 def _outlying(table: Table, width: Spread) -> Iterator[Finding]:
@@ -143,12 +157,15 @@ def _outlying(table: Table, width: Spread) -> Iterator[Finding]:
     far = [j for j in width.varying if width.reach[j] > least * width.deviation[j]]
     columns = tuple(table.names[j] for j in far if _stands_out(table.values[:, j], few))
     if columns:
-        message = (
+        seen = (
             f"Cell(s) of {listing(columns)} lie more than {OUTLYING:g} standard deviations from "
-            "the others. ReScore gives such rows more weight by design: check that they are real, "
+            "the others."
+        )
+        remedy = (
+            "ReScore gives such rows more weight by design: check that they are real, "
             "and look at the rows with the largest weights after the fit."
         )
-        yield Finding("outlying", message, columns)
+        yield Finding("outlying", seen, columns, remedy)
 
 
 def _stands_out(column: NDArray[np.float64], few: int) -> bool:

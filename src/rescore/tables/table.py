@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rescore.tables.containers import DataWarning, unpack
 from rescore.text import listing, printable
@@ -48,6 +48,19 @@ class Table:
             )
         _refuse_duplicates(tuple(names))
         return replace(self, names=tuple(names))
+
+    def part(self, columns: ArrayLike) -> "Table":
+        """The columns at these positions alone.
+
+        Examples
+        --------
+        >>> as_table([[1, 2], [3, 4]]).part([1]).names
+        ('x1',)
+        """
+        keep = np.asarray(columns, dtype=int)
+        values = np.ascontiguousarray(self.values[:, keep])
+        values.flags.writeable = False
+        return replace(self, values=values, names=tuple(self.names[j] for j in keep))
 
 
 def as_table(X: Any, *, copy: bool = True) -> Table:

@@ -11,10 +11,6 @@ ALARM = 1.5
 def alike(losses: Matrix, counts: Matrix) -> bool:
     """Whether the losses of different variables are as uncorrelated as in rows that are alike.
 
-    With independent noise, of whatever distribution, ``n ρ²`` of two variables' losses is about
-    χ² with one degree of freedom.  Rows whose noise differs have large losses in several
-    variables together, so the sum over all pairs grows.
-
     Examples
     --------
     >>> noise = np.random.default_rng(0).normal(size=(300, 4))
@@ -23,9 +19,25 @@ def alike(losses: Matrix, counts: Matrix) -> bool:
     >>> alike((noise * np.linspace(1, 3, 300)[:, None]) ** 2, np.ones(300))
     False
     """
+    return excess(losses, counts) < ALARM
+
+
+def excess(losses: Matrix, counts: Matrix) -> float:
+    """By how many deviations the losses (n, d) are more correlated than in rows that are alike.
+
+    With independent noise, of whatever distribution, ``n ρ²`` of two variables' losses is about
+    χ² with one degree of freedom.  Rows whose noise differs have large losses in several
+    variables together, so the sum over all pairs grows.
+
+    Examples
+    --------
+    >>> noise = np.random.default_rng(0).normal(size=(300, 4))
+    >>> excess((noise * np.linspace(1, 3, 300)[:, None]) ** 2, np.ones(300)) > ALARM
+    True
+    """
     n, d = counts.sum(), losses.shape[1]
     if d == 1:
-        return True
+        return 0.0
     # Logarithms, so that no single row decides; of 1 + …, so that small losses do not either.
     Z = np.log1p(losses / np.maximum(counts @ losses / n, 1e-300))
     Z -= counts @ Z / n
@@ -34,4 +46,4 @@ def alike(losses: Matrix, counts: Matrix) -> bool:
     spread[spread == 0] = np.inf  # a perfect fit says nothing about any row
     pairs = d * (d - 1) / 2
     total = n * (np.square(C / np.outer(spread, spread)).sum() - np.isfinite(spread).sum()) / 2
-    return bool(total < pairs + ALARM * np.sqrt(2 * pairs))
+    return float((total - pairs) / np.sqrt(2 * pairs))

@@ -1,0 +1,113 @@
+"""The graph as the page's script draws it: boxes, curves, and what is known of every edge."""
+
+from typing import Any
+
+import numpy as np
+
+from rescore.report.graph_figure import LABELLED_EDGES
+from rescore.report.layout import Edge, Point
+from rescore.report.placement import HEIGHT, Placement, placed
+from rescore.report.run import Run
+from rescore.report.tables import edge_change, text_names
+from rescore.text import printable
+
+__all__ = ["graph_data"]
+
+PIXELS = 96  # in an inch
+
+
+def graph_data(run: Run) -> dict[str, Any]:
+    """Nodes and edges in pixels, y downwards, as plain data for JSON.
+
+    Examples
+    --------
+    >>> from rescore import Notears
+    >>> data = graph_data(Run(Notears().fit([[0.0], [1.0]])))
+    >>> [node["name"] for node in data["nodes"]], data["edges"]
+    (['x0'], [])
+    """
+    names = text_names(run.model)
+    found = placed(run.model.adjacency_matrix_, names)
+    edges = [_edge(run, found, edge) for edge in found.routes]
+    labelled = len(edges) <= LABELLED_EDGES
+    return {
+        "height": round(HEIGHT * PIXELS, 1),
+        "nodes": [_node(found, j, name) for j, name in enumerate(names)],
+        "edges": [_described(run, edge, names) | how for edge, how in edges],
+        "gone": [_described(run, edge, names) for edge in _gone(run)],
+        "labelled": labelled,
+        "compared": run.plain is not None,
+    }
+
+
+def _node(found: Placement, j: int, name: str) -> dict[str, Any]:
+    x, y = (found.nodes | found.isolated)[j]
+    return {
+        "id": f"n{j}",
+        "name": printable(name, 200),
+        "label": found.labels[j],
+        "x": round(PIXELS * x, 1),
+        "y": round(-PIXELS * y, 1),
+        "width": round(PIXELS * found.widths[j], 1),
+        "isolated": j in found.isolated,
+    }
+
+
+def _edge(run: Run, found: Placement, edge: Edge) -> tuple[Edge, dict[str, Any]]:
+    """How the edge is drawn: where it leaves and enters its boxes, and how it bends between."""
+    route = found.routes[edge]
+    (sx, sy), (tx, ty) = found.nodes[edge[0]], found.nodes[edge[1]]
+    (ax, ay), (bx, by) = route[0], route[-1]
+    along, aside = _bends(route)
+    return edge, {
+        "leaves": [round(PIXELS * (ax - sx), 1), round(-PIXELS * (ay - sy), 1)],
+        "enters": [round(PIXELS * (bx - tx), 1), round(-PIXELS * (by - ty), 1)],
+        "along": along,
+        "aside": aside,
+    }
+
+
+def _bends(route: list[Point]) -> tuple[list[float], list[float]]:
+    """The points that pull the curve: how far along the straight line, and pixels aside of it.
+
+    One below the start and one above the end let it leave and arrive vertically.
+    """
+    (ax, ay), (bx, by) = route[0], route[-1]
+    start = (ax, ay + 0.4 * (route[1][1] - ay))
+    end = (bx, by + 0.4 * (route[-2][1] - by))
+    pulls = PIXELS * np.array([start, *route[1:-1], end]) * [1, -1]  # (k, 2), y downwards
+    origin = PIXELS * np.array([ax, -ay])
+    line = PIXELS * np.array([bx, -by]) - origin
+    length = float(np.hypot(*line))
+    along = (pulls - origin) @ line / length**2
+    aside = (pulls - origin) @ np.array([-line[1], line[0]]) / length
+    return np.round(along, 4).tolist(), np.round(aside, 1).tolist()
+
+
+def _described(run: Run, edge: Edge, names: list[str]) -> dict[str, Any]:
+    W = run.model.adjacency_matrix_.to_numpy()
+    gone = W[edge] == 0
+    weight = float(np.asarray(run.plain)[edge] if gone else W[edge])
+    return {
+        "id": f"{'p' if gone else 'e'}{edge[0]}-{edge[1]}",
+        "source": f"n{edge[0]}",
+        "target": f"n{edge[1]}",
+        "weight": weight,
+        "required": tuple(names[k] for k in edge) in _required(run),
+        "stability": None if run.stability is None else float(np.asarray(run.stability)[edge]),
+        "change": None if run.plain is None else edge_change(W, np.asarray(run.plain), edge),
+    }
+
+
+def _gone(run: Run) -> list[Edge]:
+    """The edges that only the plain fit has."""
+    if run.plain is None:
+        return []
+    W, plain = run.model.adjacency_matrix_.to_numpy(), np.asarray(run.plain)
+    return [(i, j) for i, j in np.argwhere((plain != 0) & (W == 0)).tolist()]
+
+
+def _required(run: Run) -> set[tuple[str, ...]]:
+    learner = getattr(run.model, "estimator", run.model)
+    pairs = getattr(learner, "required", None) or ()
+    return {tuple(str(name) for name in pair) for pair in pairs}

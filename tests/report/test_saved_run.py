@@ -1,0 +1,83 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import rescore as rs
+from rescore.cli import app
+from rescore.report.about import read_run
+from rescore.report.files import write_run
+from rescore.report.page import render_page
+from rescore.report.run import Run
+
+
+@pytest.fixture(scope="module")
+def run():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(80, 3)).cumsum(axis=1), columns=["a", "<b>", "\u2028c"])
+    model = rs.ReScore(rs.Notears(required=[("a", "<b>")])).fit(X)
+    scores = rs.evaluate(np.zeros((3, 3)), model.adjacency_matrix_.to_numpy())
+    return Run(
+        model, ["u", "v"] * 40, scores, {"plain": scores}, ("odd",), "rescore fit x.csv", "x.csv",
+        plain=rng.normal(size=(3, 3)) * np.tri(3, k=-1), stability=rng.random((3, 3)),
+        versions={"rescore": "0.0.1"},
+    )  # fmt: skip
+
+
+def test_the_page_of_a_saved_run_is_the_page_of_the_run(run, tmp_path):
+    write_run(tmp_path, run)
+    written = (tmp_path / "report.html").read_text()
+    (tmp_path / "report.html").unlink()
+    result = CliRunner().invoke(app, ["report", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert "report.html" in result.stdout
+    assert (tmp_path / "report.html").read_text() == written
+    assert "rescore 0.0.1" in written  # of the fit, not of who shows it
+    answer = CliRunner().invoke(app, ["report", str(tmp_path), "--json"])
+    assert json.loads(answer.stdout) == {"folder": str(tmp_path), "files": ["report.html"]}
+
+
+def test_everything_around_the_model_comes_back(run, tmp_path):
+    write_run(tmp_path, run)
+    back = read_run(tmp_path)
+    assert back.groups == run.groups
+    assert (back.scores, back.baselines) == (run.scores, run.baselines)
+    assert (back.warnings, back.command, back.source) == (run.warnings, run.command, run.source)
+    np.testing.assert_array_equal(back.plain, run.plain)
+    np.testing.assert_array_equal(back.stability, run.stability)
+
+
+def test_a_model_alone_has_a_page_too(run, tmp_path):
+    write_run(tmp_path, run)
+    (tmp_path / "run.json").unlink()
+    assert render_page(read_run(tmp_path)).startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda about: about | {"schema": 9}, "schema is 9"),
+        (lambda about: about | {"groups": {"labels": ["u"], "rows": [0]}}, "1 group labels"),
+        (lambda about: about | {"plain": [[7, 0, 1.0]]}, "out of bounds"),
+        (lambda about: {"schema": 1}, "groups"),
+        (lambda about: [], "cannot be used"),
+    ],
+)
+def test_a_damaged_file_is_refused_in_a_sentence(run, tmp_path, change, words):
+    write_run(tmp_path, run)
+    about = json.loads((tmp_path / "run.json").read_text())
+    (tmp_path / "run.json").write_text(json.dumps(change(about)))
+    before = (tmp_path / "report.html").read_bytes()
+    result = CliRunner().invoke(app, ["report", str(tmp_path)])
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert "Fit again" in result.stderr
+    assert (tmp_path / "report.html").read_bytes() == before
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path):
+    result = CliRunner().invoke(app, ["report", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "There is no saved model" in result.stderr

@@ -1,0 +1,195 @@
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rescore as rs
+from rescore.constraints import edge_masks
+
+NAMES = ["a", "b", "c", "d", "e"]
+TEXT = st.text(
+    st.characters(exclude_characters='*/"', exclude_categories=("C", "Z")), min_size=1, max_size=6
+)
+
+
+@st.composite
+def knowledge(draw, text=TEXT):
+    names = draw(st.lists(text, min_size=2, max_size=6, unique=True))
+    cuts = draw(st.sets(st.integers(1, len(names) - 1)))
+    places = [0, *sorted(cuts), len(names)]
+    tiers = [names[i:j] for i, j in pairwise(places)]
+    tiers = tiers if draw(st.booleans()) else []
+    within = draw(st.sets(st.sampled_from(range(len(tiers))))) if tiers else set()
+    free = not within
+    pairs = [(names[i], names[j]) for i in range(len(names)) for j in range(i + 1, len(names))]
+    required = draw(st.lists(st.sampled_from(pairs), unique=True)) if free else []
+    back = [(j, i) for i, j in pairs]
+    forbidden = draw(st.lists(st.sampled_from(back), unique=True))
+    return rs.Knowledge(forbidden, required, tiers, within)
+
+
+@given(known=knowledge())
+@settings(max_examples=60, deadline=None)
+def test_both_formats_give_back_what_was_written(known, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("known")
+    for name in ("known.json", "known.txt"):
+        known.write(folder / name)
+        assert rs.Knowledge.read(folder / name) == known
+
+
+@given(known=knowledge(st.text(min_size=1, max_size=6)))
+@settings(max_examples=40, deadline=None)
+def test_json_holds_any_text(known, tmp_path_factory):
+    path = tmp_path_factory.mktemp("known") / "known.json"
+    known.write(path)
+    assert rs.Knowledge.read(path) == known
+
+
+def test_a_file_as_tetrad_writes_it(tmp_path):
+    path = tmp_path / "tetrad.txt"
+    path.write_text(
+        "/knowledge\r\n// a remark\r\naddtemporal\r\n\r\n2* c d\r\n1 a b\r\n3\r\n\r\n"
+        "forbiddirect\r\n\r\na\tb\r\n\r\nrequiredirect\r\n\r\na c\r\n"
+    )
+    known = rs.Knowledge.read(path)
+    assert known == rs.Knowledge([("a", "b")], [("a", "c")], [["a", "b"], ["c", "d"]], [1])
+
+
+@given(known=knowledge(st.sampled_from(NAMES)))
+@settings(max_examples=60, deadline=None)
+def test_tiers_forbid_exactly_what_goes_back_in_time(known):
+    place = {name: k for k, tier in enumerate(known.tiers) for name in tier}
+    allowed, required = edge_masks(NAMES, known.edges()["forbidden"])
+    for i, cause in enumerate(NAMES):
+        for j, effect in enumerate(NAMES):
+            back = place.get(cause, -1) > place.get(effect, 9)
+            inside = place.get(cause, -1) == place.get(effect, 9) and (
+                place[cause] in known.forbid_within
+            )
+            told = (cause, effect) in known.forbidden or i == j
+            assert allowed[i, j] != (back or inside or told)
+    assert not required.any()
+
+
+@pytest.mark.parametrize(
+    ("parts", "error", "words"),
+    [
+        ({"forbidden": [("a", "b")], "required": [("a", "b")]}, ValueError, "both required and"),
+        ({"required": [("a", "b"), ("b", "a")]}, ValueError, "cycle.*a -> b -> a"),
+        ({"required": [("b", "a")], "tiers": [["a"], ["b"]]}, ValueError, "'b -> a'.*earlier"),
+        (
+            {"required": [("a", "b")], "tiers": [["a", "b"]], "forbid_within": [0]},
+            ValueError,
+            "within a tier",
+        ),
+        ({"tiers": [["a"], ["a"]]}, ValueError, "'a'.*more than once"),
+        ({"tiers": [["a"], []]}, ValueError, "empty"),
+        ({"tiers": ["ab"]}, TypeError, "list of column names"),
+        ({"tiers": [["a"]], "forbid_within": [1]}, ValueError, "tier 1"),
+        ({"tiers": [["a"]], "forbid_within": [True]}, TypeError, "whole number"),
+        ({"forbidden": ["ab"]}, TypeError, "pair"),
+    ],
+)
+def test_contradictions_and_misuse_are_sentences(parts, error, words):
+    with pytest.raises(error, match=words):
+        rs.Knowledge(**parts)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, iter])
+def test_any_iterables_will_do(kind):
+    known = rs.Knowledge(kind([("a", "b")]), tiers=kind([kind(["c"]), kind(["a"])]))
+    assert known.edges()["forbidden"] == [("a", "b"), ("a", "c")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("k.json", "{", "no knowledge file"),
+        ("k.json", "[" * 100_000, "no knowledge file"),
+        ("k.json", "[1]", "object with forbidden"),
+        ("k.json", '{"forbid": []}', "'forbid'; known are"),
+        ("k.json", '{"tiers": ["ab"]}', "list of lists"),
+        ("k.json", '{"tiers": [[["a"]]]}', "name"),
+        ("k.json", '{"tiers": [[null]]}', "name"),
+        ("k.txt", "{}", "first line must be /knowledge"),
+        ("k.txt", "", "first line must be /knowledge"),
+        ("k.txt", "/knowledge\na b\n", "line 2"),
+        ("k.txt", "/knowledge\nforbiddirect\na b c\n", "line 3.*'a b c'"),
+        ("k.txt", "/knowledge\nforbiddengroup\n", "line 2"),
+        ("k.txt", "/knowledge\naddtemporal\n1- a\n", "line 3.*number of a tier"),
+        ("k.txt", "/knowledge\nforbiddirect\nx* b\n", "pattern"),
+    ],
+)
+def test_files_that_cannot_be_read_are_sentences(tmp_path, name, text, words):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=words):
+        rs.Knowledge.read(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["two words", "/a", "x*", "", 7])
+def test_names_that_tetrad_cannot_hold_are_refused(tmp_path, name):
+    with pytest.raises(ValueError, match="name"):
+        rs.Knowledge(forbidden=[(name, "b")]).write(tmp_path / "k.txt")
+    assert not (tmp_path / "k.txt").exists()
+
+
+BACKWARDS = rs.Knowledge(
+    required=[("e", "a")], tiers=[["e"], ["d", "c"], ["b", "a"]], forbid_within=[1]
+)
+LINEAR = [rs.Linear, rs.Notears, rs.Dagma, rs.Golem, rs.GES, rs.SortNRegress]
+
+
+@pytest.fixture(scope="module")
+def frame(chain):
+    return pd.DataFrame(chain, columns=NAMES)
+
+
+@pytest.mark.parametrize("learner", LINEAR)
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_every_linear_learner_obeys_tiers_against_the_data(learner, wrapped, frame):
+    model = learner(**BACKWARDS.edges())
+    model = rs.ReScore(model) if wrapped else model
+    edges = set(model.fit(frame).causal_graph_.edges)
+    assert ("e", "a") in edges
+    assert not edges & set(BACKWARDS.edges()["forbidden"])
+    receipts = model.diagnostics_["knowledge"]
+    assert len(receipts) == len(BACKWARDS.edges()["forbidden"]) + 1
+    assert all(receipt["holds"] for receipt in receipts)
+    assert {"constraint": "e -> a required", "holds": True} in receipts
+
+
+def test_without_knowledge_the_fit_is_the_same_and_has_no_receipt(frame):
+    plain, told = rs.Linear().fit(frame), rs.Linear(**rs.Knowledge().edges()).fit(frame)
+    assert plain.adjacency_matrix_.equals(told.adjacency_matrix_)
+    assert told.diagnostics_["knowledge"] == []
+
+
+def test_a_receipt_can_say_no():
+    from rescore.constraints import receipts
+
+    W = np.array([[0.0, 1.0], [0.0, 0.0]])
+    said = receipts(["a", "b"], W, forbidden=[("a", "b")], required=[("b", "a")])
+    assert [each["holds"] for each in said] == [False, False]
+
+
+def test_unknown_names_are_refused_at_the_fit(frame):
+    with pytest.raises(ValueError, match="'z'"):
+        rs.Linear(**rs.Knowledge(tiers=[["a"], ["z"]]).edges()).fit(frame)
+
+
+def test_a_model_with_knowledge_is_saved_with_its_receipts(frame, tmp_path):
+    known = rs.Knowledge(tiers=[["a"], ["b", "c"]])
+    model = rs.ReScore(rs.Linear(**known.edges())).fit(frame)
+    rs.save(model, tmp_path)
+    again = rs.load(tmp_path)
+    assert again.diagnostics_["knowledge"] == model.diagnostics_["knowledge"]
+    assert again.fit(frame).adjacency_matrix_.equals(model.adjacency_matrix_)
+
+
+def test_moments_give_receipts_too(frame):
+    known = rs.Knowledge(forbidden=[("a", "b")])
+    model = rs.Notears(**known.edges()).fit_moments(frame.cov(), n_rows=300)
+    assert model.diagnostics_["knowledge"] == [{"constraint": "a -> b forbidden", "holds": True}]
