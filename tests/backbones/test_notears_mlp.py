@@ -118,10 +118,10 @@ def test_pure_noise_has_no_edges():
 
 
 @pytest.mark.parametrize(
-    ("least", "kept"), [(0.0, {(0, 1), (0, 2)}), (0.02, {(0, 2)}), (0.2, set())]
+    ("least", "kept"), [(0.0, {(0, 1), (0, 2)}), (0.04, {(0, 2)}), (0.4, set())]
 )
 def test_with_many_rows_a_slight_effect_is_certain_but_too_small(least, kept):
-    """x0 explains 1.4 % of x1 and 6 % of x2."""
+    """x0 explains 1.4 % of x1 and 6 % of x2; at 4,000 rows half of the share is asked for."""
     X = np.random.default_rng(0).normal(size=(4000, 3))
     X[:, 1] += 0.12 * X[:, 0]
     X[:, 2] += 0.25 * X[:, 0]
@@ -140,7 +140,7 @@ def test_an_input_that_another_can_stand_in_for_is_too_small():
     problem = Problem.unconstrained(X)
     both = NotearsMLPBackbone(least_share=0).pruned(problem, graph)
     assert edges(both) == {(0, 1), (0, 2), (1, 2)}
-    assert NotearsMLPBackbone(least_share=0.02).pruned(problem, graph)[:2, 2].sum() == 1
+    assert NotearsMLPBackbone(least_share=0.04).pruned(problem, graph)[:2, 2].sum() == 1
 
 
 def test_pruning_a_dag_keeps_what_acts_jointly_and_what_is_required():

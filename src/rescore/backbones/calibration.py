@@ -12,6 +12,7 @@ FEW = 10  # refits on a DAG of more variables than this have penalties as much l
 # What an input explains by chance, on average, is CHANCE · units / rows; penalties that are x times
 # larger leave it less by x^CALM.
 CHANCE, CALM = 2.4, 0.2
+ROWS = 2000  # of the data this was tuned on
 
 
 def stiffness(d: int, *, dag: bool) -> float:
@@ -23,6 +24,20 @@ def stiffness(d: int, *, dag: bool) -> float:
     (1.0, 2.0)
     """
     return max(1.0, d / FEW if dag else (d / ALONE) ** CROWDING)
+
+
+def floor(least_share: float, rows: float) -> float:
+    """The share of its effect's variance that an edge must explain: none up to 2,000 rows.
+
+    Few rows leave so much to chance that only sizeable effects are certain.  With more, the
+    slightest dependence is, and its size must decide: ``least_share (1 − 2000/rows)`` is asked for.
+
+    Examples
+    --------
+    >>> floor(0.01, 2000), floor(0.01, 8000)
+    (0.0, 0.0075)
+    """
+    return least_share * max(0.0, 1 - ROWS / rows)
 
 
 def cut(D: Matrix, d: int, pairs: int, units: int, rows: float) -> float:

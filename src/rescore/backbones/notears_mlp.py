@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rescore.backbones import networks, stage
-from rescore.backbones.calibration import cut, stiffness
+from rescore.backbones.calibration import cut, floor, stiffness
 from rescore.backbones.explained import explained, strongest_dag
 from rescore.backbones.inputs import (
     Inputs,
@@ -55,7 +55,7 @@ class NotearsMLPBackbone:
 
     One step is one stage: first the penalties a on cycles; then three refits of a DAG, each
     followed by pruning of the edges less likely there than not, and of those that explain less
-    than ``least_share`` of their effect's variance beyond what its other causes can; last a refit
+    than a share (`floor`) of their effect's variance beyond what its other causes can; last a refit
     of what is left.  The strength of an edge is what it explains, the relative rise of the
     effect's residual variance when the cause is frozen at its mean.
     By default λ₁ = 2/n and λ₂ = 1/n, n the effective rows; given ones hold for the prior weights.
@@ -200,7 +200,8 @@ class NotearsMLPBackbone:
         if refits == 0:
             return strongest_dag(D, 0.0, required)
         edges = strongest_dag(D, share * self._cut(D[path.edges], problem, w), required)
-        return required | self._substantial(path, edges, w, share * self.least_share)
+        least = share * floor(self.least_share, effective_rows(problem, w))
+        return required | self._substantial(path, edges, w, least)
 
     def _substantial(self, path: _Path, edges: Mask, w: Matrix, least: float) -> Mask:
         """The edges without those that explain too small a share of their effect's variance."""

@@ -34,9 +34,9 @@ class NotearsMLP(GraphLearner):
         Penalties on first-layer weights and on all squared weights; if None, 2 and 1 divided by
         the number of rows ("path"), or 0.01 and 0.01 ("paper").
     least_share : float
-        With "path": an edge must explain at least this share of its effect's variance that the
-        effect's other causes cannot, however sure it is.  Many rows make the slightest dependence
-        certain; 0 asks for certainty alone.
+        With "path" and many rows, which make the slightest dependence certain: an edge must also
+        explain this share of its effect's variance, times ``1 − 2000/rows``, that the effect's
+        other causes cannot.  0 asks for certainty alone.
     threshold : float, optional
         Edges weaker than this are dropped at the end; if None, 0 ("path", which has pruned by
         then) or 0.3 ("paper").
