@@ -46,5 +46,5 @@ class Records:
     def add(self, *row: Any) -> None:
         """Write one measurement, keys first."""
         with self.path.open("a", newline="") as file:
-            csv.writer(file).writerow(row)
+            csv.writer(file, lineterminator="\n").writerow(row)
         self.done.add(tuple(map(str, row[: len(self.keys)])))

@@ -137,7 +137,8 @@ def test_a_full_disk_leaves_no_partial_record(tmp_path, monkeypatch):
 
 
 LONG_SWEEP = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background ignores it
 from pathlib import Path
 from rescore.experiments.store import Store
 from rescore.experiments.sweep import sweep
@@ -162,7 +163,7 @@ def test_a_sweep_stopped_in_the_middle_loses_and_corrupts_nothing(tmp_path, how,
     time.sleep(0.2)
     written = list(folder.glob("*.json"))
     records = Store(folder).read()
-    assert len(records) == len(written) >= 5
+    assert 5 <= len(records) == len(written) < 5000
     assert all(record["status"] == "ok" for record in records.values())
     runs = [Trial(DATA, {"learner": "Linear"}, seed) for seed in range(5000)]
     assert len(missing(cases(runs), Store(folder))) == 5000 - len(written)
