@@ -137,7 +137,7 @@ def test_every_declared_trial_runs(tiny):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_declared_experiment_has_a_page(tiny, name):
     folder, store = tiny
-    pages = write_pages([find(name)], store, folder, "tiny", "rescore reproduce")
+    pages = write_pages([find(name)], store, folder, "tiny")
     assert [path.suffix for path in pages] == [".md", ".html"]
     text = pages[0].read_text()
     assert "| " in text

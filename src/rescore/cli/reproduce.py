@@ -14,7 +14,6 @@ __all__ = ["reproduce_command"]
 
 
 def reproduce_command(
-    ctx: typer.Context,
     names: Annotated[
         list[str] | None,
         typer.Argument(help="Experiments by name, or your own .toml files; without any, all."),
@@ -63,7 +62,7 @@ def reproduce_command(
         _run(chosen, size, store, again, where)
         _search(chosen, size, store, asks, where)
     store.pack()
-    for path in write_pages(chosen, store, output, size, ctx.obj):
+    for path in write_pages(chosen, store, output, size):
         print(path)
 
 

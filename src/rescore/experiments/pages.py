@@ -14,12 +14,13 @@ __all__ = ["write_pages"]
 
 
 def write_pages(
-    experiments: list[Experiment], store: Store, folder: Path, size: str, command: str
+    experiments: list[Experiment], store: Store, folder: Path, size: str = "full"
 ) -> list[Path]:
     """A page for every experiment in both formats, with its figure; the paths written."""
     written = []
     for experiment in experiments:
         found = contents(experiment, store, size)
+        command = f"rescore reproduce {experiment.name} --{size}"
         picture = None
         if experiment.figure is not None:
             picture = draw(experiment, found.runs, store, folder / f"{experiment.name}.svg")
