@@ -71,15 +71,3 @@ def test_robust_variances_equal_the_spread_of_repeated_samples():
         claimed.append(variance[0])
     assert np.mean(found) == pytest.approx(2, abs=0.05)
     assert np.mean(claimed) == pytest.approx(np.var(found), rel=0.25)
-
-
-def test_regression_losses_equal_weighted_least_squares_by_hand():
-    rng = np.random.default_rng(0)
-    X, omega = rng.normal(size=(80, 3)), rng.uniform(0.1, 2, size=(80, 3))
-    edges = np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]], dtype=bool)
-    losses = Rows(X).regression_losses(edges, omega)
-    for j in range(3):
-        A = np.column_stack([np.ones(80), X[:, edges[:, j]]])
-        D = np.diag(omega[:, j])
-        b = np.linalg.solve(A.T @ D @ A, A.T @ D @ X[:, j])
-        np.testing.assert_allclose(losses[:, j], (X[:, j] - A @ b) ** 2, atol=1e-10)

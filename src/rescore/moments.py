@@ -82,20 +82,6 @@ class Rows:
             variance += (np.square(w[part] * error) / counts[part]) @ np.square(Z @ C)
         return b, variance
 
-    def regression_losses(self, edges: NDArray[np.bool_], cell_weights: Matrix) -> Matrix:
-        """Squared residuals (n, d) of each variable regressed on its parents in ``edges`` (d, d).
-
-        ``cell_weights`` (n, d) hold a weight per row and variable: with inverse noise variances
-        these are the most precise coefficients the rows allow.
-        """
-        out = np.empty(self.shape)
-        for j in range(self.shape[1]):
-            A = np.column_stack([np.ones(self.shape[0]), self.values[:, edges[:, j]]])
-            root = np.sqrt(cell_weights[:, j])
-            b = np.linalg.lstsq(A * root[:, None], self.values[:, j] * root, rcond=None)[0]
-            out[:, j] = np.square(self.values[:, j] - A @ b)
-        return out
-
     def _chunks(self) -> Iterator[slice]:
         n = self.shape[0]
         return (slice(start, min(start + CHUNK, n)) for start in range(0, n, CHUNK))

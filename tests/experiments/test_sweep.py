@@ -12,7 +12,7 @@ import pytest
 
 from rescore.experiments import store as store_module
 from rescore.experiments.running import run_trial
-from rescore.experiments.spec import Case, Experiment, read_experiment
+from rescore.experiments.spec import Case, read_experiment
 from rescore.experiments.store import Store
 from rescore.experiments.sweep import missing, sweep
 from rescore.experiments.trial import Trial
@@ -236,7 +236,6 @@ def test_unknown_learners_and_parameters_end_in_the_record():
         assert words in run_trial(Trial(DATA, method, 0))["error"]
 
 
-def test_paths_are_the_only_difference_between_an_experiment_and_its_file():
-    assert Experiment("a", "A", ({"source": "simulate"},), ({"name": "n", "learner": "Linear"},))
+def test_a_file_that_is_not_there_is_named():
     with pytest.raises(FileNotFoundError, match="no experiment"):
         read_experiment(Path("nowhere.toml"))

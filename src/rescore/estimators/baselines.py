@@ -86,7 +86,8 @@ class SortNRegress(Unpenalised, LinearLearner):
     (Reisach, Seiler, Weichwald 2021) or by what all other variables explain of each (Reisach,
     Tami, Seiler, Chambaz, Weichwald 2023).  Where the published method chooses edges by the lasso
     with BIC, predecessors here stay if dropping them costs more than chance could (extended BIC
-    on the effective rows), as in `Linear`: the two differ in the order.
+    on the effective rows), without the further
+    tests of `Linear`.
 
     Parameters
     ----------

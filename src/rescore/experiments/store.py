@@ -47,10 +47,6 @@ class Store:
             found |= {record["key"]: record for record in _records(path)}
         return found
 
-    def has(self, key: str) -> bool:
-        """Whether another sweep has written this record meanwhile."""
-        return (self.folder / f"{key}.json").exists()
-
     def pack(self) -> None:
         """All records into one file, a line each, in an order that does not depend on the run."""
         parts = [*self.folder.glob("*.jsonl"), *self.folder.glob("*.json")]
