@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint bench results clean
+.PHONY: demo test lint fuzz bench results clean
 
 demo: $(VENV)/.installed
 	$(BIN)/rescore demo -o demo
@@ -22,6 +22,10 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# New random examples for every property, where `make test` repeats the same ones.
+fuzz: $(VENV)/.test
+	$(BIN)/pytest -q -n 2 --hypothesis-profile new $$(grep -rl hypothesis tests --include 'test_*.py')
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/notears_against_gcastle.py

@@ -6,6 +6,13 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from hypothesis import settings
+
+# `make test` draws the same examples every time, so that it fails for what changed and not by
+# chance; `make fuzz` draws new ones, and more of them.
+settings.register_profile("same", deadline=None, derandomize=True)
+settings.register_profile("new", deadline=None, print_blob=True)
+settings.load_profile("same")
 
 # Compiled programs are shared between the workers of a run and with the next run.
 jax.config.update("jax_compilation_cache_dir", str(Path(tempfile.gettempdir(), "rescore-jax")))

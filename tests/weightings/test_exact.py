@@ -118,3 +118,9 @@ def test_a_minority_with_another_noise_pattern_is_seen_by_nll_and_not_by_raw():
 def test_tau_outside_its_range_is_refused(tau):
     with pytest.raises(ValueError, match="tau must be a number above 0 and of at most 1"):
         Exact(tau=tau)
+
+
+def test_a_variable_with_hardly_any_variance_says_nothing():
+    """1 / 1e-309 is no number any more."""
+    losses = np.array([[1.0, 0.0], [3.0, 2e-309]])
+    np.testing.assert_array_equal(likelihood_units(losses, np.full(2, 0.5)), [0.5, 1.5])

@@ -64,5 +64,6 @@ def likelihood_units(losses: Matrix, prior: Matrix) -> Matrix:
     array([0.5, 1.5])
     """
     variance = prior @ losses  # (d,)
-    precision = np.divide(1.0, variance, out=np.zeros_like(variance), where=variance > 0)
+    tells = variance > np.finfo(float).tiny  # below it, 1/σ² is no longer a number
+    precision = np.divide(1.0, variance, out=np.zeros_like(variance), where=tells)
     return losses @ precision
