@@ -8,6 +8,7 @@ from rescore.experiments.contents import contents
 from rescore.experiments.declared import declared, find
 from rescore.experiments.pages import html, markdown, write_pages
 from rescore.experiments.published import PUBLISHED, published
+from rescore.experiments.running import run_trial
 from rescore.experiments.spec import Case, Experiment
 from rescore.experiments.store import Store
 from rescore.experiments.summary import best_setting, cells, gains, tidy
@@ -85,7 +86,8 @@ def test_the_oracle_picks_the_best_setting_and_only_it():
 
 def test_published_cells_stand_beside_ours(filled):
     page = contents(experiment(published="heterogeneous"), filled)
-    assert "published SHD" in page.tables["Mean ± standard deviation over data sets"]
+    means = page.tables["Mean ± standard deviation over data sets"]
+    assert "published SHD" not in means  # that table of the paper has no NOTEARS
     data = ({"source": "simulate", "mechanism": "linear", "graph": "ER", "degree": 2,
              "over": {"nodes": [10, 20]}},)  # fmt: skip
     mine = Experiment("mine", "Mine", data, experiment().methods, 1, published="synthetic")
@@ -151,3 +153,53 @@ def test_a_page_needs_records_alone(filled, tmp_path):
     second = contents(experiment(), filled)
     for caption, table in first.tables.items():
         pd.testing.assert_frame_equal(table, second.tables[caption])
+
+
+def test_cells_worse_than_published_are_listed(filled):
+    data = ({"source": "simulate", "mechanism": "linear", "graph": "ER", "degree": 2,
+             "over": {"nodes": [10, 20]}},)  # fmt: skip
+    mine = Experiment("mine", "Mine", data, experiment().methods, 1, published="synthetic")
+    store = Store(filled.folder / "other")
+    for case in mine.cases():
+        store.write(record(case.trial, 6))  # published with ReScore: 4.6 and 8.8
+    page = contents(mine, store)
+    behind = page.tables["Worse than the published number with ReScore"]
+    assert behind[["nodes", "method", "SHD"]].to_numpy().tolist() == [
+        ["10", "NOTEARS + ReScore", "6.0"]
+    ]
+    best = page.tables["The best of each setting"]
+    assert best["ours"].tolist() == ["NOTEARS", "NOTEARS"]
+    assert [float(cell.split()[0]) for cell in best["published SHD"]] == [4.6, 8.8]
+
+
+def test_the_page_of_a_search_counts_the_setting_with_the_least_held_out_loss(tmp_path):
+    data = ({"source": "simulate", "hold": 0.2},)
+    space = {"parameters.lambda1": [0.1, 0.2]}
+    plain = {"name": "NOTEARS", "learner": "Notears", "search": space}
+    again = {"name": "NOTEARS + ReScore", "learner": "Notears",
+             "search": space | {"rescore.tau": [0.5]}}  # fmt: skip
+    mine = Experiment("mine", "Mine", data, (plain, again), seeds=1)
+    store = Store(tmp_path)
+    for shd, held_out, method in [
+        (5, -1.0, {"parameters": {"lambda1": 0.1}}),
+        (3, -2.0, {"parameters": {"lambda1": 0.2}}),
+        (9, -0.5, {"parameters": {"lambda1": 0.2}, "rescore": {"tau": 0.5}}),
+    ]:
+        trial = Trial(data[0], {"learner": "Notears", **method}, 0)
+        made = record(trial, shd)
+        store.write(made | {"result": made["result"] | {"held_out": held_out}})
+    table = contents(mine, store).tables["Mean ± standard deviation over data sets"]
+    assert table[["method", "SHD"]].to_numpy().tolist() == [
+        ["NOTEARS", "5.0"],
+        ["NOTEARS + ReScore", "9.0"],
+    ]
+
+
+def test_ranks_are_counted_from_the_heaviest_row():
+    data = {"source": "chain", "nodes": 3, "samples": 300, "groups": [0.8, 0.2], "noise_scale": 0.1}
+    weighting = {"weighting": "inverse-propensity"}
+    found = run_trial(Trial(data, {"learner": "Linear", "rescore": weighting}, 0))["result"]
+    rare, common = sorted(found["group_rank"].values())
+    share = round(rare * 2 - 1)  # the rows of the minority are ranks 1 to share
+    assert 0 < share < 300 / 2
+    assert common == pytest.approx((share + 1 + 300) / 2)

@@ -1,14 +1,16 @@
 """What a page about an experiment says: tables of text, made from its records alone."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from rescore.experiments.published import published
+from rescore.experiments.beside import beside, published_for
+from rescore.experiments.search import searched
 from rescore.experiments.spec import Experiment
-from rescore.experiments.store import Store
-from rescore.experiments.summary import RESCORED, best_setting, cells, gains, tidy
+from rescore.experiments.store import Record, Store
+from rescore.experiments.summary import RESCORED, best_setting, cells, gains, group_ranks, tidy
 
 __all__ = ["Contents", "contents"]
 
@@ -31,12 +33,16 @@ class Contents:
 
 def contents(experiment: Experiment, store: Store, size: str = "full") -> Contents:
     """Means beside the published numbers, paired gains, and what did not count."""
-    runs = tidy(experiment.cases(size), store.read())
-    shown = best_setting(runs) if experiment.protocol == "oracle" else runs
-    theirs = _theirs(experiment, runs)
+    records = store.read()
+    runs = tidy([*experiment.cases(size), *searched(experiment, records, size)], records)
+    shown = _chosen(experiment, runs)
+    theirs = published_for(experiment, runs.attrs["data"])
     tables = {
         "Mean ± standard deviation over data sets": _means(shown, theirs),
         "Plain − ReScore, SHD on the same data sets": _gains(shown, theirs),
+        "The best of each setting": _best(shown, theirs),
+        "Worse than the published number with ReScore": _behind(shown, theirs),
+        "Average rank of a group's rows by weight, 1 the heaviest": _ranks(shown, records, theirs),
         "Not counted": _uncounted(runs),
     }
     about = " ".join(experiment.about.split())
@@ -49,83 +55,113 @@ def contents(experiment: Experiment, store: Store, size: str = "full") -> Conten
     )
 
 
+def _chosen(experiment: Experiment, runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs that the page counts: of a grid or a search those of the setting chosen."""
+    if experiment.protocol == "oracle":
+        return best_setting(runs)
+    names = [block["name"] for block in experiment.methods if "search" in block]
+    wanted = runs["method"].isin(names)
+    best = best_setting(runs[wanted], "held_out_loss")
+    kept = pd.concat([runs[~wanted], best], ignore_index=True)
+    kept.attrs = runs.attrs
+    return kept
+
+
 def _coverage(experiment: Experiment, runs: pd.DataFrame, size: str) -> str:
     done = int((runs["status"] == "ok").sum())
     full = len(experiment.cases())
+    of_full = "" if size == "full" else f" (the full size has {full})"
     return (
-        f"{done} results from {len(runs)} trials of the {size} size (the full size has {full}); "
+        f"{done} results from {len(runs)} trials of the {size} size{of_full}; "
         "intervals are 95 % by Student's t over data sets."
     )
 
 
-def _theirs(experiment: Experiment, runs: pd.DataFrame) -> pd.DataFrame | None:
-    """The published numbers that belong to this experiment's data."""
-    if experiment.published is None:
-        return None
-    table = published(experiment.published)
-    fixed = {k: v for block in experiment.data for k, v in block.items() if k in table}
-    for name, value in fixed.items():
-        if name not in runs.attrs["data"]:
-            table = table[table[name] == value]
-    return table
-
-
-def _means(runs: pd.DataFrame, theirs: pd.DataFrame | None) -> pd.DataFrame:
+def _means(runs: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
     found = cells(runs)
     keys = [*runs.attrs["data"], "method"]
-    several = found.groupby(keys, dropna=False)["setting"].nunique().max() > 1 if len(found) else 0
+    several = len(found) > 0 and found["setting"].nunique() > found["method"].nunique()
     table = found[[*keys, "setting"] if several else keys].copy()
     for name, digits in SCORES.items():
-        table[name.upper()] = [
-            _spread(mean, std, digits)
-            for mean, std in zip(found[name], found[f"{name}_std"], strict=True)
-        ]
-    if theirs is not None:
-        table["published SHD"] = _matched(found, theirs, "shd")
-    table["edges"] = found["edges"].round(1).astype(str)
+        table[name.upper()] = _spreads(found[name], found[f"{name}_std"], digits)
+        _add_published(table, found, theirs, name, digits)
+    table["edges"] = found["edges"].round(1)
+    _add_published(table, found, theirs, "edges", 0)
     table["CPU s"] = [f"{seconds:.3g}" for seconds in found["cpu_seconds"]]
-    table["runs"] = found["runs"].astype(str)
+    _add_published(table, found, theirs, "seconds", 1)
+    table["runs"] = found["runs"]
     return table.astype(str)
 
 
-def _matched(found: pd.DataFrame, theirs: pd.DataFrame, metric: str) -> list[str]:
-    """The published cell of each of ours, as text."""
-    there = theirs[theirs["metric"] == metric]
-    keys = [name for name in there.columns if name in found and name not in {"runs"}]
-    lookup = {
-        tuple(row[k] for k in keys): _spread(row["mean"], row.get("std", np.nan), 1)
-        for _, row in there.iterrows()
-    }
-    return [lookup.get(tuple(row[k] for k in keys), "") for _, row in found.iterrows()]
+def _add_published(
+    table: pd.DataFrame, found: pd.DataFrame, theirs: pd.DataFrame, metric: str, digits: int
+) -> None:
+    """A column of published cells, if there is any."""
+    cell = beside(found, theirs, metric)
+    if cell["mean"].notna().any():
+        name = metric.upper() if metric in SCORES else metric
+        table[f"published {name}"] = _spreads(cell["mean"], cell["std"], digits)
 
 
-def _gains(runs: pd.DataFrame, theirs: pd.DataFrame | None) -> pd.DataFrame:
+def _gains(runs: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
     found = gains(runs)
     table = found[[*runs.attrs["data"], "method"]].copy()
     table["gain"] = [
         f"{gain:+.1f}" + (f" ± {half:.1f}" if np.isfinite(half) else "")
         for gain, half in zip(found["gain"], found["half_interval"], strict=True)
     ]
-    table["relative"] = [
-        _percent(g, b) for g, b in zip(found["gain"], found["before"], strict=True)
-    ]
-    if theirs is not None:
-        table["published relative"] = _published_gains(found, theirs)
+    table["relative"] = _percents(found["gain"], found["before"])
+    after = beside(found, theirs, "shd")["mean"]
+    plain = found.assign(method=found["method"].str.split(RESCORED, regex=False).str[0])
+    before = beside(plain, theirs, "shd")["mean"]
+    if (before - after).notna().any():
+        table["published relative"] = _percents(before - after, before)
     table["pairs"] = found["pairs"]
     return table.astype(str)
 
 
-def _published_gains(found: pd.DataFrame, theirs: pd.DataFrame) -> list[str]:
+def _best(runs: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
+    """The method with the least SHD in each setting, ours and the published one."""
+    keys = runs.attrs["data"]
+    found = cells(runs)
     there = theirs[theirs["metric"] == "shd"]
-    keys = [name for name in there.columns if name in found and name != "method"]
-    value = {(*[row[k] for k in keys], row["method"]): row["mean"] for _, row in there.iterrows()}
-    texts = []
-    for _, row in found.iterrows():
-        place = tuple(row[k] for k in keys)
-        after = value.get((*place, row["method"]), np.nan)
-        before = value.get((*place, row["method"].split(RESCORED)[0]), np.nan)
-        texts.append(_percent(before - after, before) if np.isfinite(before - after) else "")
-    return texts
+    shared = [name for name in keys if name in there]
+    if not shared or shared != keys or not len(found):
+        return pd.DataFrame()
+    ours = found.sort_values("shd", kind="stable").drop_duplicates(keys)
+    best = there.sort_values("mean", kind="stable").drop_duplicates(keys)
+    both = ours.merge(best, on=keys, suffixes=("", "_published")).sort_values(keys)
+    table = both[keys].copy()
+    table["ours"] = both["method"]
+    table["SHD"] = _spreads(both["shd"], both["shd_std"], 1)
+    table["published best"] = both["method_published"]
+    table["published SHD"] = _spreads(both["mean"], both.get("std", both["mean"] * np.nan), 1)
+    return table.astype(str)
+
+
+def _behind(runs: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
+    """Cells in which ReScore is published with a lower SHD than ours has."""
+    found = cells(runs)
+    found = found[found["method"].str.contains(RESCORED, regex=False)]
+    there = beside(found, theirs, "shd")["mean"]
+    worse = found["shd"] > there
+    table = found.loc[worse, [*runs.attrs["data"], "method"]].copy()
+    table["SHD"] = _spreads(found["shd"][worse], found["shd_std"][worse], 1)
+    table["published SHD"] = there[worse]
+    return table.astype(str)
+
+
+def _ranks(runs: pd.DataFrame, records: Mapping[str, Record], theirs: pd.DataFrame) -> pd.DataFrame:
+    """Which groups of rows the weights favour, over all trials of a reweighted method."""
+    found = group_ranks(runs[runs["method"].str.contains(RESCORED, regex=False)], records)
+    if not len(found):
+        return found
+    there = theirs[theirs["metric"] == "average_rank"]
+    if len(there):
+        rank = {str(row["without"]): row["mean"] for _, row in there.iterrows()}
+        found["published rank"] = [rank.get(group, "") for group in found["group"]]
+    found["rank"] = found["rank"].round(1)
+    return found.astype(str)
 
 
 def _uncounted(runs: pd.DataFrame) -> pd.DataFrame:
@@ -134,11 +170,21 @@ def _uncounted(runs: pd.DataFrame) -> pd.DataFrame:
     return bad.groupby(keys, dropna=False).size().rename("trials").reset_index().astype(str)
 
 
+def _spreads(means: pd.Series, stds: pd.Series, digits: int) -> list[str]:
+    return [_spread(mean, std, digits) for mean, std in zip(means, stds, strict=True)]
+
+
 def _spread(mean: float, std: float, digits: int) -> str:
     if np.isnan(mean):
         return ""
     return f"{mean:.{digits}f}" + (f" ± {std:.{digits}f}" if np.isfinite(std) else "")
 
 
+def _percents(gain: pd.Series, before: pd.Series) -> list[str]:
+    return [_percent(g, b) for g, b in zip(gain, before, strict=True)]
+
+
 def _percent(gain: float, before: float) -> str:
+    if np.isnan(gain):
+        return ""
     return f"{100 * gain / before:+.0f} %" if before else "0 %"

@@ -81,9 +81,14 @@ def _weights(data: Any, model: Any) -> dict[str, Any]:
     rows = round(float(model.diagnostics_["effective_rows"]), 1)
     if data.groups is None:
         return {"effective_rows": rows}
-    w = model.sample_weight_.to_numpy()
-    mass = {str(g): _short(w[data.groups == g].sum()) for g in data.groups.unique()}
-    return {"effective_rows": rows, "group_weight": mass}
+    w = model.sample_weight_.reset_index(drop=True)
+    by_group = [(series, data.groups.to_numpy()) for series in (w, w.rank(ascending=False))]
+    mass, rank = (series.groupby(groups) for series, groups in by_group)
+    return {
+        "effective_rows": rows,
+        "group_weight": {str(group): _short(value) for group, value in mass.sum().items()},
+        "group_rank": {str(group): _short(value) for group, value in rank.mean().items()},
+    }
 
 
 def _rows(data: Any, model: Any) -> dict[str, list[Any]]:

@@ -4,15 +4,15 @@ The sampler's seed is fixed, so that a search that is run again asks for the sam
 same order: what has a record is only read, and the search goes on from there.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
 from rescore.experiments.spec import Case, Experiment, assign
-from rescore.experiments.store import Store
-from rescore.experiments.trial import Trial
+from rescore.experiments.store import Record, Store
+from rescore.experiments.trial import Trial, flat
 
-__all__ = ["search"]
+__all__ = ["search", "searched"]
 
 WORST = 1e9  # what a setting counts whose trials came to nothing
 
@@ -32,6 +32,31 @@ def search(
         if "search" in block:
             found[block["name"]] = _study(experiment, block, store, asks, run, size)
     return found
+
+
+def searched(
+    experiment: Experiment, records: Mapping[str, Record], size: str = "full"
+) -> Iterator[Case]:
+    """What the records hold of the experiment's searches: all settings tried so far."""
+    trials = [Trial(**record["trial"]) for record in records.values()]
+    for block in experiment.methods:
+        if "search" not in block:
+            continue
+        plain = experiment.with_methods({k: v for k, v in block.items() if k != "search"})
+        for case in plain.cases(size):
+            yield from (Case(block["name"], t) for t in trials if _tried(t, case, block["search"]))
+
+
+def _tried(trial: Trial, fixed: Case, space: Mapping[str, Any]) -> bool:
+    """Whether the trial is the fixed one with values for all of the space."""
+    method = flat(trial.method)
+    rest = {name: value for name, value in method.items() if name not in space}
+    return (
+        rest == flat(fixed.trial.method)
+        and set(space) <= set(method)
+        and (trial.seed, trial.version) == (fixed.trial.seed, fixed.trial.version)
+        and dict(trial.data) == dict(fixed.trial.data)
+    )
 
 
 def _study(

@@ -9,9 +9,9 @@ from rescore.experiments.spec import Case
 from rescore.experiments.store import Record
 from rescore.experiments.trial import flat
 
-__all__ = ["best_setting", "cells", "gains", "tidy"]
+__all__ = ["best_setting", "cells", "gains", "group_ranks", "tidy"]
 
-METRICS = ("shd", "sid", "tpr", "fdr", "edges", "cpu_seconds", "effective_rows")
+METRICS = ("shd", "sid", "tpr", "fdr", "edges", "cpu_seconds", "effective_rows", "held_out_loss")
 RESCORED = " + ReScore"
 
 
@@ -30,8 +30,10 @@ def tidy(cases: Iterable[Case], records: Mapping[str, Record]) -> pd.DataFrame:
             {"method": case.method, "setting": _setting(case), "seed": case.trial.seed}
             | {"status": record["status"], "key": case.trial.key}
             | {name: result.get(name, np.nan) for name in METRICS}
+            | {"held_out_loss": -result.get("held_out", np.nan)}
         )
-    table = pd.concat([pd.DataFrame(settings), pd.DataFrame(rows)], axis=1)
+    data_settings = pd.DataFrame(settings, dtype=object).fillna("none")  # whole numbers stay whole
+    table = pd.concat([data_settings, pd.DataFrame(rows)], axis=1)
     varying = [name for name in table.columns[: -len(rows[0])] if table[name].nunique() > 1]
     table = table[[*varying, *rows[0]]]
     table.attrs["data"] = varying
@@ -63,9 +65,14 @@ def cells(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def best_setting(table: pd.DataFrame, metric: str = "shd") -> pd.DataFrame:
-    """Only the runs of each method's best setting, chosen with the truth in sight (oracle)."""
+    """Only the runs of the setting of each method that has the least mean of a metric.
+
+    By "shd" that is a choice with the truth in sight (oracle); settings of which some trial came
+    to nothing are not chosen while there is another.
+    """
     keys = [*table.attrs["data"], "method"]
-    found = cells(table).sort_values(metric, kind="stable").drop_duplicates(keys)
+    found = cells(table).sort_values(["runs", metric], ascending=[False, True], kind="stable")
+    found = found.drop_duplicates(keys)
     kept = table.merge(found[[*keys, "setting"]], on=[*keys, "setting"])
     kept.attrs = table.attrs
     return kept
@@ -99,6 +106,26 @@ def gains(table: pd.DataFrame, metric: str = "shd") -> pd.DataFrame:
     quantile = t.ppf(0.975, np.maximum(found["pairs"] - 1, 1))
     found["half_interval"] = quantile * found.pop("std") / np.sqrt(found["pairs"])
     return _in_order(found, table, [*table.attrs["data"], "method"])
+
+
+def group_ranks(table: pd.DataFrame, records: Mapping[str, Record]) -> pd.DataFrame:
+    """For each method the mean over its runs of every group's average rank by weight.
+
+    Examples
+    --------
+    >>> runs = pd.DataFrame({"method": ["A"], "status": ["ok"], "key": ["k"]})
+    >>> group_ranks(runs, {"k": {"result": {"group_rank": {"0": 9.0, "1": 2.0}}}}).values.tolist()
+    [['A', '1', 2.0], ['A', '0', 9.0]]
+    """
+    rows = [
+        {"method": method, "group": group, "rank": rank}
+        for method, status, key in table[["method", "status", "key"]].to_numpy()
+        if status == "ok"
+        for group, rank in records[key]["result"].get("group_rank", {}).items()
+    ]
+    ranks = pd.DataFrame(rows, columns=["method", "group", "rank"])
+    means = ranks.groupby(["method", "group"], sort=False)["rank"].mean().reset_index()
+    return means.sort_values(["method", "rank"], kind="stable", ignore_index=True)
 
 
 def _in_order(found: pd.DataFrame, table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:

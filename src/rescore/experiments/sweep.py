@@ -1,5 +1,6 @@
 """Running what is missing, here or on a cluster.  Every task writes its own record."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -77,7 +78,9 @@ def _here(task: Callable[[Trial], Record], trials: list[Trial], jobs: int) -> It
     from joblib import Parallel, delayed, parallel_config
 
     # One thread per process: these matrices are small, and threads only fight over them.
-    with parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
+    with parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1), warnings.catch_warnings():
+        # Compiled programs fill a process's memory; joblib replaces it, and says so every time.
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
         yield from Parallel(return_as="generator_unordered")(delayed(task)(t) for t in trials)
 
 
