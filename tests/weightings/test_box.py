@@ -61,6 +61,7 @@ def test_the_projection_equals_a_search_for_the_multiplier(seed, n, tau):
     np.testing.assert_allclose(box.project(v, prior, tau), clipped(shift), atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:Values in x were outside bounds")  # of older scipy
 @pytest.mark.parametrize("seed", range(20))
 def test_no_quadratic_program_gets_nearer(seed):
     v, prior = case(seed, 8)

@@ -25,7 +25,7 @@ LAMBDA1 = {"equal": 2e-2, "unequal": 2e-3}  # GOLEM's own defaults
 GROWTH = 10.0  # of the penalty on cycles, from step to step
 MOST_LAMBDA2 = 1e16
 SOLVED = (1e-11, 1e-6)  # least relative decrease and largest slope: tight, for the row weights
-MOST_ITERATIONS = 4000  # of one step; the next starts from there
+MOST_ITERATIONS = 500  # of one step; the next starts from there
 
 
 class _Search(NamedTuple):

@@ -1,5 +1,6 @@
 """How much weight each group of rows gets: informative ones balanced, plain noise the floor."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -66,16 +67,19 @@ def balance(variance: Matrix, share: Matrix, tau: float) -> Matrix:
     if len(share) == 1:
         return np.ones(1)
     low, high = tau * share, np.minimum(share / tau, 1.0)
-    # One start is enough: as the size of q does not count, this is convex where mean_j v_j = 1.
-    found = minimize(
-        unevenness,
-        share,
-        args=(variance, share),
-        jac=True,
-        method="SLSQP",
-        bounds=np.column_stack([low, high]),
-        constraints={"type": "eq", "fun": lambda q: q.sum() - 1, "jac": np.ones_like},
-    )
+    with warnings.catch_warnings():
+        # Older scipy steps past a bound by rounding, clips, and says so.
+        warnings.filterwarnings("ignore", "Values in x were outside bounds", RuntimeWarning)
+        # One start is enough: as the size of q does not count, this is convex where mean_j v_j = 1.
+        found = minimize(
+            unevenness,
+            share,
+            args=(variance, share),
+            jac=True,
+            method="SLSQP",
+            bounds=np.column_stack([low, high]),
+            constraints={"type": "eq", "fun": lambda q: q.sum() - 1, "jac": np.ones_like},
+        )
     q = np.clip(found.x, low, high)
     return q / q.sum()
 
