@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint fuzz bench results clean
+.PHONY: demo test lint fuzz bench results docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/rescore demo -o demo
@@ -33,6 +33,11 @@ bench: $(VENV)/.bench
 results: $(VENV)/.test
 	$(BIN)/rescore reproduce --full --page -o results
 
+# The site, from docs/ and the docstrings; a warning is an error.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
+	@echo "Open build/docs/index.html"
+
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "rescore needs Python 3.11 or newer; run: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
@@ -49,6 +54,10 @@ $(VENV)/.test: $(VENV)/.installed
 
 $(VENV)/.bench: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet --group bench
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --group docs
 	@touch $@
 
 clean:

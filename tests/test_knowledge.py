@@ -58,6 +58,102 @@ def test_a_file_as_tetrad_writes_it(tmp_path):
     assert known == rs.Knowledge([("a", "b")], [("a", "c")], [["a", "b"], ["c", "d"]], [1])
 
 
+# The layout in which the editor of Tetrad saves: tiers from zero, two blanks, empty sections.
+SAVED = """/knowledge
+addtemporal
+
+0*-  age:1 sex
+1  dose
+3  relapse death
+
+tierstructure by place
+
+0*  east west
+1  dose
+
+forbiddengroup
+
+age:1 sex
+east west
+
+requiredgroup
+
+dose
+relapse death
+
+forbiddirect
+sex dose
+
+requiredirect"""
+
+
+def test_every_section_that_tetrad_saves_is_read(tmp_path):
+    (tmp_path / "saved.txt").write_text(SAVED)
+    known = rs.Knowledge.read(tmp_path / "saved.txt")
+    assert known.tiers == (("age:1", "sex"), ("dose",), ("relapse", "death"))
+    assert known.forbid_within == (0,)
+    assert set(known.required) == {("dose", "relapse"), ("dose", "death")}
+    places = {("east", "west"), ("west", "east"), ("dose", "east"), ("dose", "west")}
+    groups = {(cause, effect) for cause in ("age:1", "sex") for effect in ("east", "west")}
+    skipping = {(cause, effect) for cause in ("age:1", "sex") for effect in ("relapse", "death")}
+    assert set(known.forbidden) == {("sex", "dose")} | places | groups | skipping
+
+
+def test_the_next_tier_is_the_one_with_the_next_number(tmp_path):
+    path = tmp_path / "k.txt"
+    for tiers, forbidden in (
+        ("1- a\n2 b\n3 c", {("a", "c")}),
+        ("1- a\n3 b", {("a", "b")}),  # tier 2 is there, though nobody is in it
+        ("0-* a b\n1 c", set()),
+        ("2- a\n1 b\n4 c\n2 d", {("a", "c"), ("d", "c")}),  # the mark is of the tier
+    ):
+        path.write_text(f"/knowledge\naddtemporal\n{tiers}\n")
+        assert set(rs.Knowledge.read(path).forbidden) == forbidden
+
+
+def test_lines_with_the_same_number_are_one_tier(tmp_path):
+    (tmp_path / "k.txt").write_text("/knowledge\naddtemporal\n1 a\n2 c\n1* b\n")
+    assert rs.Knowledge.read(tmp_path / "k.txt") == rs.Knowledge(
+        tiers=[["a", "b"], ["c"]], forbid_within=[0]
+    )
+
+
+def test_names_with_blanks_go_by_commas(tmp_path):
+    path = tmp_path / "k.txt"
+    path.write_text(
+        '/knowledge comma\naddtemporal\n\n0  Exam 1, "Last, First"\n1*  Exam 2,Other\n\n'
+        "forbiddengroup\nExam 1\nOther, Exam 2\n\nforbiddirect\n\nrequiredirect\n"
+    )
+    known = rs.Knowledge.read(path)
+    assert known.tiers == (("Exam 1", "Last, First"), ("Exam 2", "Other"))
+    assert known.forbidden == (("Exam 1", "Other"), ("Exam 1", "Exam 2"))
+    known.write(path)
+    assert path.read_text().startswith("/knowledge comma\n")
+    assert '1 Exam 1, "Last, First"\n2* Exam 2, Other' in path.read_text()
+    assert rs.Knowledge.read(path) == known
+
+
+BLANKS = st.from_regex(r"[a-z0-9:,.\- ]{0,4}[a-z:,.]", fullmatch=True).filter(
+    lambda name: name.strip() == name
+)
+
+
+@given(known=knowledge(BLANKS))
+@settings(max_examples=60, deadline=None)
+def test_blanks_and_commas_come_back(known, tmp_path_factory):
+    path = tmp_path_factory.mktemp("known") / "known.txt"
+    known.write(path)
+    assert rs.Knowledge.read(path) == known
+
+
+def test_the_example_of_tetrads_manual(tmp_path):
+    path = tmp_path / "k.txt"
+    path.write_text("/knowledge\naddtemporal\n1 x1 x2 \n2 x3\n3* x4 x5 \n\nforbiddirect\nx1\tx3\n\n"
+                    "requiredirect\nx2  x4\n")  # fmt: skip
+    tiers = [["x1", "x2"], ["x3"], ["x4", "x5"]]
+    assert rs.Knowledge.read(path) == rs.Knowledge([("x1", "x3")], [("x2", "x4")], tiers, [2])
+
+
 @given(known=knowledge(st.sampled_from(NAMES)))
 @settings(max_examples=60, deadline=None)
 def test_tiers_forbid_exactly_what_goes_back_in_time(known):
@@ -118,8 +214,20 @@ def test_any_iterables_will_do(kind):
         ("k.txt", "", "first line must be /knowledge"),
         ("k.txt", "/knowledge\na b\n", "line 2"),
         ("k.txt", "/knowledge\nforbiddirect\na b c\n", "line 3.*'a b c'"),
-        ("k.txt", "/knowledge\nforbiddengroup\n", "line 2"),
-        ("k.txt", "/knowledge\naddtemporal\n1- a\n", "line 3.*number of a tier"),
+        ("k.txt", "/knowledge\nforbidgroup\n", "line 2.*known are.*forbiddengroup"),
+        (
+            "k.txt",
+            "/knowledge\nforbiddengroup\na b\n\nforbiddirect\n",
+            "line 3.*no line of",
+        ),
+        ("k.txt", "/knowledge\naddtemporal\n-1 a\n", "line 3.*number of a tier.*'-1'"),
+        ("k.txt", "/knowledge\naddtemporal\none a\n", "line 3.*number of a tier.*'one'"),
+        ("k.txt", "/knowledge\naddtemporal\n0,a,b\n", "line 3.*'/knowledge comma'"),
+        ("k.txt", "/knowledge\nforbiddirect\na,b\n", "line 3.*'/knowledge comma'"),
+        ("k.txt", '/knowledge\nforbiddirect\n"wet grass" b\n', "line 3.*'wet grass'.*comma"),
+        ("k.txt", "/knowledge comma\nrequiredirect\na, b, c\n", "line 3"),
+        ("k.txt", "/knowledge\ntierstructure T\n0- a\n1 b\n", "line 3.*only under addtemporal"),
+        ("k.txt", "/knowledge\naddtemporal\n0 a\n1 a\n", "more than once"),
         ("k.txt", "/knowledge\nforbiddirect\nx* b\n", "pattern"),
     ],
 )
@@ -129,7 +237,9 @@ def test_files_that_cannot_be_read_are_sentences(tmp_path, name, text, words):
         rs.Knowledge.read(tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["two words", "/a", "x*", "", 7])
+@pytest.mark.parametrize(
+    "name", ["/a", "x*", "", 7, 'q"', "two\nlines", " blank", "forbiddirect", "AddTemporal_1"]
+)
 def test_names_that_tetrad_cannot_hold_are_refused(tmp_path, name):
     with pytest.raises(ValueError, match="name"):
         rs.Knowledge(forbidden=[(name, "b")]).write(tmp_path / "k.txt")

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from rescore.advice import Advice as Advice
+    from rescore.advice import advise as advise
     from rescore.checkup import Checkup as Checkup
     from rescore.checkup import check as check
     from rescore.comparison import Comparison as Comparison
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     from rescore.estimators import Random as Random
     from rescore.estimators import ReScore as ReScore
     from rescore.estimators import SortNRegress as SortNRegress
+    from rescore.handover import equations_json as equations_json
+    from rescore.handover import to_dowhy as to_dowhy
+    from rescore.handover import to_gcm as to_gcm
     from rescore.knowledge import Knowledge as Knowledge
     from rescore.metrics import evaluate as evaluate
     from rescore.neighbours import select_neighbours as select_neighbours
@@ -42,9 +47,14 @@ if TYPE_CHECKING:
     from rescore.saving import load as load
     from rescore.saving import save as save
     from rescore.simulation import simulate as simulate
+    from rescore.stability import Stability as Stability
+    from rescore.stability import bootstrap as bootstrap
+    from rescore.units_changed import Units as Units
+    from rescore.units_changed import units as units
 
 # Where each public name lives.  Loaded on first use, so that importing rescore costs nothing.
 _HOMES = {
+    "Advice": "rescore.advice",
     "CDNOD": "rescore.estimators",
     "Checkup": "rescore.checkup",
     "Comparison": "rescore.comparison",
@@ -64,9 +74,14 @@ _HOMES = {
     "Random": "rescore.estimators",
     "ReScore": "rescore.estimators",
     "SortNRegress": "rescore.estimators",
+    "Stability": "rescore.stability",
+    "Units": "rescore.units_changed",
+    "advise": "rescore.advice",
+    "bootstrap": "rescore.stability",
     "cam_prune": "rescore.pruning",
     "check": "rescore.checkup",
     "compare": "rescore.comparison",
+    "equations_json": "rescore.handover",
     "evaluate": "rescore.metrics",
     "load": "rescore.saving",
     "load_sachs": "rescore.datasets.sachs",
@@ -74,6 +89,9 @@ _HOMES = {
     "select_neighbours": "rescore.neighbours",
     "simulate": "rescore.simulation",
     "term_p_values": "rescore.pruning",
+    "to_dowhy": "rescore.handover",
+    "to_gcm": "rescore.handover",
+    "units": "rescore.units_changed",
 }
 
 __all__ = [
@@ -81,6 +99,7 @@ __all__ = [
     "DICD",
     "DICDMLP",
     "GES",
+    "Advice",
     "Checkup",
     "Comparison",
     "Custom",
@@ -96,9 +115,14 @@ __all__ = [
     "Random",
     "ReScore",
     "SortNRegress",
+    "Stability",
+    "Units",
+    "advise",
+    "bootstrap",
     "cam_prune",
     "check",
     "compare",
+    "equations_json",
     "evaluate",
     "load",
     "load_sachs",
@@ -106,6 +130,9 @@ __all__ = [
     "select_neighbours",
     "simulate",
     "term_p_values",
+    "to_dowhy",
+    "to_gcm",
+    "units",
 ]
 
 

@@ -36,18 +36,32 @@ def ordered_graph(problem: Problem, w: Matrix) -> tuple[Matrix, Matrix]:
     rows = problem.effective_rows(w)
     order = least_variance_order(S, problem.allowed, problem.required)
     W = regressions(S, order, problem.allowed, problem.required, rows)
-    return _beyond_chance(problem, w, moments, W, _chance(rows, len(S))), mean
+    return beyond_chance(problem, w, moments, W, chance_level(rows, len(S))), mean
 
 
-def _chance(rows: float, d: int) -> float:
-    """The squared t-value that chance alone may reach: extended BIC over d candidates."""
+def chance_level(rows: float, d: int) -> float:
+    """The squared t-value that chance alone may reach: extended BIC over d candidates.
+
+    Examples
+    --------
+    >>> round(chance_level(100.0, 10), 2)
+    9.21
+    """
     return float(np.log(rows) + 2 * np.log(max(d, 2)))
 
 
-def _beyond_chance(
+def beyond_chance(
     problem: Problem, w: Matrix, moments: Moments, W: Matrix, chance: float
 ) -> Matrix:
-    """W without edges whose t-value, with noise that may differ between rows, chance explains."""
+    """W without edges whose t-value, with noise that may differ between rows, chance explains.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> problem, W = Problem.unconstrained(X), np.array([[0.0, 0.1], [0.0, 0.0]])
+    >>> beyond_chance(problem, problem.prior, problem.rows.moments(problem.prior), W, 6.7).any()
+    np.False_
+    """
     counts = problem.prior * problem.effective_rows(problem.prior)
     W = W.copy()
     for j in np.flatnonzero(W.any(axis=0)):
@@ -89,7 +103,7 @@ def least_variance_order(S: Matrix, allowed: Mask, required: Mask) -> list[int]:
         for j in hindered[waiting[hindered]]:
             variance[j] = _residual_variance(S, [i for i in order if allowed[i, j]], int(j))
         ready = waiting & ~before[waiting].any(axis=0)
-        j = _first(np.where(ready, variance, np.inf), R)
+        j = first_of(np.where(ready, variance, np.inf), R)
         order.append(j)
         waiting[j] = False
         if R[j, j] > NEGLIGIBLE * S[j, j]:
@@ -97,8 +111,14 @@ def least_variance_order(S: Matrix, allowed: Mask, required: Mask) -> list[int]:
     return order
 
 
-def _first(variance: Matrix, R: Matrix) -> int:
-    """The variable of least variance; among equals, the one that explains most of the others."""
+def first_of(variance: Matrix, R: Matrix) -> int:
+    """The variable of least variance; among equals, the one that explains most of the others.
+
+    Examples
+    --------
+    >>> first_of(np.array([2.0, 1.0, 1.0]), np.array([[2.0, 0, 1], [0, 1, 0], [1, 0, 1]]))
+    2
+    """
     least = variance.min()
     equals = np.flatnonzero(variance <= least + TIE * abs(least))
     if len(equals) == 1:
@@ -125,10 +145,10 @@ def regressions(
            [2., 0.]])
     """
     d = len(S)
-    least_gain = _chance(effective_rows, d) / effective_rows
+    least_gain = chance_level(effective_rows, d) / effective_rows
     scale = _deviations(S)
     R = _correlation(S, scale)
-    over_all = _over_all_before(R[np.ix_(order, order)])
+    over_all = over_all_before(R[np.ix_(order, order)])
     W = np.zeros((d, d))
     for position, j in enumerate(order):
         before = np.array(order[:position], dtype=int)
@@ -142,30 +162,38 @@ def regressions(
         # explain more than so many could by chance, a chi-squared of as many degrees.
         others = len(before) - len(few)
         rise = (_left(R, few, j) / left - 1) * max(effective_rows - len(before), 1.0)
-        at_once = rise <= others + 3 * np.sqrt(2 * others) + _chance(effective_rows, d)
+        at_once = rise <= others + 3 * np.sqrt(2 * others) + chance_level(effective_rows, d)
         parents, b = _eliminate(R, few if at_once else before, j, required[:, j], least_gain)
         W[parents, j] = b * scale[j] / scale[parents]
     return W
 
 
-def _over_all_before(R: Matrix) -> tuple[Matrix, Matrix] | None:
-    """How much each variable before explains of each, given all others before, (d, d).
+def over_all_before(R: Matrix) -> tuple[Matrix, Matrix] | None:
+    """How much each variable before explains of each, given all others before, (..., d, d).
 
-    And the share of the variance that all of them leave, (d,).
+    And the share of the variance that all of them leave, (..., d).  R may be a stack of matrices.
 
     With ``R = L Lᵀ`` and ``M = L⁻¹``, the leading blocks of M invert those of L: row p of M holds
     the coefficients of variable p, the rows above it the inverse of what they are regressed on.
+
+    Examples
+    --------
+    >>> gains, left = over_all_before(np.array([[1.0, 0.6], [0.6, 1.0]]))
+    >>> gains.round(4)[1, 0], left.round(4)
+    (np.float64(0.5625), array([1.  , 0.64]))
     """
     try:
         M = np.linalg.inv(np.linalg.cholesky(R))
     except np.linalg.LinAlgError:  # not positive definite to working precision
         return None
-    own = np.diag(M)[:, None]
+    own = np.diagonal(M, axis1=-2, axis2=-1)[..., None]
     residual = np.maximum(1 / own**2 - RIDGE, NEGLIGIBLE)
-    precision = np.cumsum(np.square(M), axis=0) - np.square(M)  # diagonals of the inverses
+    precision = np.cumsum(np.square(M), axis=-2) - np.square(M)  # diagonals of the inverses
     gains = np.zeros_like(M)
-    np.divide(np.square(M / own), precision * residual, out=gains, where=np.tri(len(M), k=-1) > 0)
-    return gains, residual[:, 0]
+    np.divide(
+        np.square(M / own), precision * residual, out=gains, where=np.tri(M.shape[-1], k=-1) > 0
+    )
+    return gains, residual[..., 0]
 
 
 def _eliminate(

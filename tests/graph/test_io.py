@@ -1,4 +1,6 @@
+import html
 import json
+import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -23,6 +25,7 @@ FORMATS = {
     "adjacency": (to_adjacency, from_adjacency),
     "networkx": (gio.to_networkx, gio.from_networkx),
 }
+WRITE = {form: write for form, (write, _) in FORMATS.items()} | {"dagitty": gio.to_dagitty}
 WRITERS = {
     ".json": gio.to_json,
     ".csv": gio.to_edge_list,
@@ -148,6 +151,20 @@ def test_we_read_the_graphml_of_networkx(tmp_path):
     assert (frame.to_numpy() != 0).sum() == 2
 
 
+@pytest.mark.filterwarnings("ignore:.*deprecated:DeprecationWarning")  # of pyparsing, in pydot
+def test_pydot_reads_our_dot():
+    pydot = pytest.importorskip("pydot")
+    W, labels = all_hostile()
+    (graph,) = pydot.graph_from_dot_data(gio.to_dot(W, labels))
+    drawn = [node.get("label")[1:-1].replace('\\"', '"') for node in graph.get_nodes()]
+    shown = [html.unescape(label.replace("\\\\", "\\")) for label in drawn]
+    assert [unescape_name(label) for label in shown] == labels
+    edges = {(edge.get_source(), edge.get_destination()): edge for edge in graph.get_edges()}
+    assert len(edges) == np.count_nonzero(W)
+    for i, j in np.argwhere(W).tolist():
+        assert float(edges[f"n{i}", f"n{j}"].get("coefficient")[1:-1]) == W[i, j]
+
+
 def test_pandas_reads_our_csv(tmp_path):
     W, labels = np.array([[0, -1 / 3], [0, 0]]), ["=1+1", 'say "hi", now']
     gio.write_adjacency(tmp_path / "g.csv", pd.DataFrame(W, index=labels, columns=labels))
@@ -170,6 +187,94 @@ def test_dot_of_others_is_read_if_it_is_simple():
     W, labels = from_dot(text)
     assert labels == ["a b", "See"]
     np.testing.assert_array_equal(W, [[0, 1], [0, 0]])
+
+
+# DAGitty's language, from the grammar of its documentation: chains, groups, attributes, settings.
+
+DRAWN = """strict dag "a drawing" {
+bb="0,0,1,1"
+Smoking [exposure,pos="0.2,0.5"]
+"Lung cancer" [outcome, pos = "0.8,0.5"; label="cancer"]
+Smoking->Tar->"Lung cancer"<-Genes [beta=-.6]; Genes -> Smoking
+{ Age ; "the \\"other\\" sex" } -> { Smoking "Lung cancer" }
+Alone 1.5
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["g.dagitty", "g.txt", "g.DAGITTY"])
+def test_a_graph_drawn_in_dagitty_is_read(tmp_path, name):
+    (tmp_path / name).write_text(DRAWN)
+    frame = gio.read_graph(tmp_path / name)
+    sex = 'the "other" sex'
+    assert list(frame) == ["Smoking", "Lung cancer", "Tar", "Genes", "Age", sex, "Alone", "1.5"]
+    weak = {(cause, effect): 1.0 for cause in ("Age", sex) for effect in ("Smoking", "Lung cancer")}
+    weak |= {("Genes", "Smoking"): 1.0, ("Smoking", "Tar"): -0.6, ("Tar", "Lung cancer"): -0.6}
+    expected = weak | {("Genes", "Lung cancer"): -0.6}
+    found = {(frame.index[i], frame.columns[j]): w for (i, j), w in np.ndenumerate(frame) if w}
+    assert found == expected
+
+
+def test_one_line_without_blanks_and_groups_within_groups():
+    W, labels = gio.from_dagitty("DAG{a->b->c<-d}")
+    assert labels == ["a", "b", "c", "d"]
+    assert [(i, j) for i, j in np.argwhere(W).tolist()] == [(0, 1), (1, 2), (3, 2)]
+    W, labels = gio.from_dagitty("dag { {a -> b} -> {c {d}} }")
+    assert [(labels[i], labels[j]) for i, j in np.argwhere(W).tolist()] == [
+        ("a", "b"), ("a", "c"), ("a", "d"), ("b", "c"), ("b", "d")
+    ]  # fmt: skip
+
+
+@st.composite
+def dags(draw):
+    W, labels = draw(graphs())
+    order = draw(st.permutations(range(len(labels))))
+    return np.triu(W, 1)[np.ix_(order, order)], labels
+
+
+def all_hostile_dag():
+    labels = [*HOSTILE, "graph", "node", "\\", 'a\\"', "dag", "beta", "-1", "subgraph"]
+    rng = np.random.default_rng(0)
+    W = rng.normal(size=(len(labels),) * 2) * 10.0 ** rng.integers(-300, 300, (len(labels),) * 2)
+    return np.triu(W, 1), labels
+
+
+@settings(max_examples=60, deadline=None)
+@given(dags())
+@example(all_hostile_dag())
+def test_dagitty_reads_back_exactly(graph):
+    W, labels = graph
+    again, labels_again = gio.from_dagitty(gio.to_dagitty(W, labels))
+    assert labels_again == labels
+    np.testing.assert_array_equal(again, W)
+    again, _ = gio.from_dagitty(gio.to_dagitty(W, labels, coefficients=False))
+    np.testing.assert_array_equal(again, W != 0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(dags())
+@example(all_hostile_dag())
+def test_dagitty_text_obeys_its_grammar_line_by_line(graph):
+    # As in its parser: quotes hold no control characters, and \\ escapes nothing but a quote.
+    name = r'(?:[0-9a-zA-Z_.]+|"(?:\\"|[^"\\\x00-\x1f\x7f]|\\(?!"))*")'
+    edge = re.compile(rf"{name} -> {name} \[beta=-?[0-9.]+\]")
+    W, labels = graph
+    first, *body, last, rest = gio.to_dagitty(W, labels).split("\n")
+    assert first in ("dag {", "dag rescore {")
+    assert (last, rest) == ("}", "")
+    assert all(re.fullmatch(name, line) for line in body[: len(labels)])
+    assert all(edge.fullmatch(line) for line in body[len(labels) :])
+    assert not {"graph", "node", '"graph"', '"node"'} & set(body)
+
+
+def test_ordinary_dagitty_names_are_plain_or_quoted_and_never_escaped():
+    text = gio.to_dagitty(np.zeros((4, 4)), ["Raf", "wet grass", "温度", 'say "hi"'])
+    assert text == 'dag {\nRaf\n"wet grass"\n"温度"\n"say \\"hi\\""\n}\n'
+
+
+def test_a_cycle_is_no_dag_for_dagitty():
+    with pytest.raises(ValueError, match="a -> b -> a"):
+        gio.to_dagitty([[0, 1], [1, 0]], ["a", "b"])
 
 
 # The direction of a matrix.
@@ -242,6 +347,26 @@ BAD_FILES = {
         '{"nodes": ["a"], "edges": [{"from": "a", "to": "a", "weight": true}]}',
         "finite",
     ),
+    "graph.dagitty": ("pdag {a -> b}", "begin with 'dag {'"),
+    "twoway.dagitty": ("dag {a -> b\n b <-> c}", "Line 2 has <->"),
+    "undirected.dagitty": ("dag {\na -- b}", "Line 2 has --"),
+    "partial.dagitty": ("dag {a @-> b}", "has @->"),
+    "latent.dagitty": ('dag {a\nU [pos="0,1", latent]}', "Line 2.*'U' is not observed"),
+    "hidden.dagitty": ("dag {x[e]y[o]z[u] x<-z->y}", "'z' is not observed"),
+    "group.dagitty": ("dag {{a b} -> c [beta=0.5]}", "one beta for a group"),
+    "word.dagitty": ("dag {a -> b [beta=strong]}", "finite number.*'strong'"),
+    "bare.dagitty": ("dag {a -> b [beta]}", "finite number"),
+    "zero.dagitty": ("dag {a -> b [beta=0]}", "no edge"),
+    "again.dagitty": ("dag {a -> b b <- a}", "twice"),
+    "open.dagitty": ("dag {\na -> b\n", "Line 3 has 'the end'"),
+    "more.dagitty": ("dag {a}\n}", "Line 2 goes on"),
+    "half.dagitty": ("dag {a ->}", "where name or {"),
+    "dangling.dagitty": ("dag {a [pos=]}", "where name"),
+    "quote.dagitty": ('dag {\n"a -> b\n}', "Line 2"),
+    "backslash.dagitty": ('dag {"a\\" -> b}', "no part of DAGitty's language"),
+    "nameless.dagitty": ('dag {"" -> b}', "empty name"),
+    "deep.dagitty": ("dag " + "{" * 100_000, "braces"),
+    "prose.txt": ("A dag is a graph.", "begin with 'dag {'"),
     "graph.dot": ("graph {\n a -- b\n}", "digraph"),
     "sub.dot": ("digraph {\n subgraph x {\n}", "Line 2"),
     "chain.dot": ("digraph {\n a -> b -> c\n}", "Line 2"),
@@ -306,7 +431,7 @@ def test_not_text_and_not_there(tmp_path):
 # Graphs that are not written.
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", WRITE)
 @pytest.mark.parametrize(
     ("W", "labels", "error"),
     [
@@ -318,16 +443,16 @@ def test_not_text_and_not_there(tmp_path):
 )
 def test_what_is_not_a_named_graph_is_not_written(form, W, labels, error):
     with pytest.raises(error):
-        FORMATS[form][0](W, labels)
+        WRITE[form](W, labels)
 
 
-@pytest.mark.parametrize("form", sorted(set(FORMATS) - {"networkx"}))
+@pytest.mark.parametrize("form", sorted(set(WRITE) - {"networkx"}))
 @pytest.mark.parametrize(
     ("label", "error"), [("", ValueError), ("\ud800", ValueError), (1, TypeError)]
 )
 def test_text_formats_need_text_names(form, label, error):
     with pytest.raises(error):
-        FORMATS[form][0]([[0.0]], [label])
+        WRITE[form]([[0.0]], [label])
 
 
 def test_rows_and_columns_must_agree_to_be_written(tmp_path):

@@ -15,8 +15,9 @@ from rescore.report.staging import staged
 from rescore.saving import load
 
 FILES = {
-    "adjacency.csv", "arrays.npz", "graph.dot", "graph.graphml", "graph.json", "graph.png",
-    "graph.svg", "history.csv", "model.json", "report.html", "run.json", "weights.csv",
+    "adjacency.csv", "arrays.npz", "equations.json", "graph.dagitty", "graph.dot",
+    "graph.graphml", "graph.json", "graph.png", "graph.svg", "history.csv", "model.json",
+    "report.html", "run.json", "weights.csv",
 }  # fmt: skip
 
 
@@ -37,7 +38,7 @@ def test_every_graph_file_reads_back_exactly(tmp_path, model):
     written = write_run(tmp_path / "new" / "folder", Run(model))
     folder = tmp_path / "new" / "folder"
     assert set(written) == set(os.listdir(folder)) == FILES
-    for name in ("adjacency.csv", "graph.json", "graph.dot", "graph.graphml"):
+    for name in ("adjacency.csv", "graph.json", "graph.dot", "graph.graphml", "graph.dagitty"):
         pd.testing.assert_frame_equal(read_graph(folder / name), model.adjacency_matrix_)
     pd.testing.assert_frame_equal(load(folder).adjacency_matrix_, model.adjacency_matrix_)
 
@@ -98,3 +99,8 @@ def test_a_link_in_the_folder_is_replaced_not_followed(tmp_path):
         (scratch / "a.txt").write_text("new")
     assert outside.read_text() == "precious"
     assert (folder / "a.txt").read_text() == "new"
+
+
+def test_a_column_called_like_the_constant_loses_only_the_file_that_cannot_hold_it(tmp_path):
+    model = rs.Linear().fit(table(columns=("(Intercept)", "b", "c")))
+    assert set(write_run(tmp_path, Run(model))) == FILES - {"equations.json"}

@@ -1,4 +1,4 @@
-"""The command line: ``rescore fit | report | simulate | evaluate | reproduce | demo``.
+"""The command line: ``rescore check | advise | fit | report | simulate | evaluate`` and more.
 
 Nothing heavy is imported before a command runs, so that ``rescore --help`` answers at once.
 """
@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from rescore.cli.advise import advise_command
 from rescore.cli.check import check_command
 from rescore.cli.demo import demo_command
 from rescore.cli.evaluate import evaluate_command
@@ -27,6 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("check")(check_command)
+app.command("advise")(advise_command)
 app.command("fit")(fit_command)
 app.command("report")(report_command)
 app.command("simulate")(simulate_command)

@@ -18,7 +18,9 @@ Direction = Annotated[
 
 
 def evaluate_command(
-    truth: Annotated[Path, typer.Argument(help="A .csv, .tsv, .json, .dot or .graphml file.")],
+    truth: Annotated[
+        Path, typer.Argument(help="A .csv, .tsv, .json, .dot, .graphml or .dagitty file.")
+    ],
     estimate: Annotated[Path, typer.Argument(help="Likewise; matched by the nodes' names.")],
     truth_direction: Direction = None,
     estimate_direction: Direction = None,

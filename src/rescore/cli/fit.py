@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rescore.cli.bootstrap import BootstrapOption, stability_of
 from rescore.cli.compare import CompareOption, ResamplesOption, comparison_of
 from rescore.cli.options import (
     DataArgument,
@@ -22,6 +23,7 @@ from rescore.cli.options import (
     edge_pairs,
     names_in,
 )
+from rescore.cli.units import UnitsOption, units_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,8 +129,10 @@ def fit_command(
     delimiter: DelimiterOption = None,
     decimal: DecimalOption = ".",
     no_header: NoHeaderOption = False,
+    units: UnitsOption = None,
     compare: CompareOption = False,
     resamples: ResamplesOption = 20,
+    bootstrap: BootstrapOption = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -156,12 +160,18 @@ def fit_command(
         )  # fmt: skip
         graph = None if truth is None else _read_truth(truth, edge_direction, table.X)
         stopped = _stopped_early(model, table)
+        changed = None
+        if not stopped:
+            changed, stopped = units_of(model, table, units, seed)
     run = Run(
         model, table.groups, None if graph is None else _scores(graph, model),
-        warnings=tuple(notes), command=ctx.obj, source=data.name,
+        warnings=tuple(notes), command=ctx.obj, source=data.name, units=changed,
     )  # fmt: skip
     further = partial(comparison_of, model, table, graph, resamples, seed)
-    finish(run, output, as_json, further if compare and not stopped else None)
+    doubted = None if bootstrap is None else partial(stability_of, model, table, bootstrap, seed)
+    if stopped:
+        doubted = None
+    finish(run, output, as_json, further if compare and not stopped else None, doubted)
     if stopped:
         raise KeyboardInterrupt
 
@@ -201,12 +211,18 @@ def fit_with_progress(model: Any, table: "Input", title: str) -> None:
 
 
 def finish(
-    run: Any, output: Path | None, as_json: bool, compared: Callable[[], Any] | None = None
+    run: Any,
+    output: Path | None,
+    as_json: bool,
+    compared: Callable[[], Any] | None = None,
+    doubted: Callable[[], Any] | None = None,
 ) -> None:
     """Write the files, even if Ctrl-C is pressed meanwhile, and say what was found.
 
-    ``compared`` takes long, so it is called when the files are there.
+    ``compared`` and ``doubted`` take long, so they are called when the files are there; if Ctrl-C
+    ends the latter, what it has found by then is told before the command stops.
     """
+    from rescore.cli.bootstrap import print_stability, stability_as_data, written
     from rescore.cli.compare import comparison_as_data, print_comparison
     from rescore.cli.printing import print_json
     from rescore.cli.summary import print_run, run_as_data
@@ -217,14 +233,22 @@ def finish(
     if output is not None:
         with uninterrupted():
             files = write_run(output, run)
+    if not as_json:
+        print_run(run, output, files)
+    stability, added = (None, []) if doubted is None else written(doubted(), run, output)
+    stopped = stability is not None and stability.interrupted
+    if not as_json and stability is not None:
+        print_stability(stability, added, run, output)
+    comparison = compared() if compared is not None and not stopped else None
     if as_json:
-        data = run_as_data(run, output, files)
-        more = {} if compared is None else {"comparison": comparison_as_data(compared())}
+        data = run_as_data(run, output, sorted({*files, *added}))
+        more = {} if stability is None else {"stability": stability_as_data(stability)}
+        more |= {} if comparison is None else {"comparison": comparison_as_data(comparison)}
         print_json(data | more)
-        return
-    print_run(run, output, files)
-    if compared is not None:
-        print_comparison(compared())
+    elif comparison is not None:
+        print_comparison(comparison)
+    if stopped:
+        raise KeyboardInterrupt
 
 
 def _model(learner: str, settings: dict[str, Any], around: dict[str, Any]) -> Any:

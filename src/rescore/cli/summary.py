@@ -6,8 +6,9 @@ from typing import Any
 from rescore.cli.guard import one_line
 from rescore.cli.printing import print_files, print_scores, print_table
 from rescore.cli.terminal import console
+from rescore.cli.units import print_units, units_as_data
 from rescore.report.run import Run
-from rescore.report.tables import group_shares, strongest_edges
+from rescore.report.tables import columns_used, group_shares, strongest_edges
 from rescore.text import printable
 
 __all__ = ["print_run", "print_shares", "run_as_data"]
@@ -26,6 +27,7 @@ def run_as_data(run: Run, folder: Any, files: Sequence[str]) -> dict[str, Any]:
         "n": n,
         "d": d,
         "effective_rows": diagnostics["effective_rows"],
+        "columns": columns_used(run.model),
         "weighting": diagnostics["weighting"],
         "edges": [{"from": cause, "to": effect, "weight": w} for cause, effect, w in edges],
         "knowledge": diagnostics["knowledge"],
@@ -36,6 +38,8 @@ def run_as_data(run: Run, folder: Any, files: Sequence[str]) -> dict[str, Any]:
     if run.groups is not None:
         shares = group_shares(run.model.sample_weight_, run.groups)
         data["groups"] = shares.reset_index().to_dict("records")
+    if run.units is not None:
+        data["units"] = units_as_data(run.units)
     if run.scores is not None:
         data["scores"] = run.scores.as_dict()
     return data
@@ -47,10 +51,13 @@ def print_run(run: Run, folder: Any, files: Sequence[str]) -> None:
     n, edges = len(run.model.losses_), strongest_edges(run.model)
     out.print(one_line(diagnostics["status"]), soft_wrap=True)
     effective = f"{diagnostics['effective_rows']:,.0f} effective of {n:,} rows"
-    out.print(f"{len(edges)} edge{'s' * (len(edges) != 1)}, {effective}")
+    units = columns_used(run.model)
+    out.print(f"{len(edges)} edge{'s' * (len(edges) != 1)}, {effective}, {units}")
     if "summary" in diagnostics["weighting"]:
         out.print(one_line(diagnostics["weighting"]["summary"]), soft_wrap=True)
     _print_edges(edges)
+    if run.units is not None:
+        print_units(run.units)
     _print_receipts(diagnostics["knowledge"])
     _print_heaviest(diagnostics["heaviest_rows"], n)
     if run.groups is not None:

@@ -1,4 +1,4 @@
-"""Graphs to and from networkx, JSON and files; DOT, GraphML and CSV text from their own modules.
+"""Graphs to and from networkx, JSON and files; the other formats come from their own modules.
 
 Every ``to_`` writer takes (W, names), every ``from_`` reader returns them.  What was written here
 reads back the same, every name and every weight exactly, whatever the names contain.
@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from rescore.graph import as_square
+from rescore.graph.dagitty import from_dagitty, to_dagitty
 from rescore.graph.dot import from_dot, to_dot
 from rescore.graph.edges import Matrix, check_names, check_text_names, edges_of, matrix_of
 from rescore.graph.graphml import from_graphml, to_graphml
@@ -31,12 +32,14 @@ if TYPE_CHECKING:
     from networkx import DiGraph
 
 __all__ = [
+    "from_dagitty",
     "from_dot",
     "from_edge_list",
     "from_graphml",
     "from_json",
     "from_networkx",
     "read_graph",
+    "to_dagitty",
     "to_dot",
     "to_edge_list",
     "to_graphml",
@@ -121,12 +124,22 @@ def from_json(text: str) -> tuple[Matrix, list[str]]:
     return matrix_of(check_text_names(names), edges), names
 
 
+READERS = {
+    ".json": from_json,
+    ".dot": from_dot,
+    ".graphml": from_graphml,
+    ".dagitty": from_dagitty,
+    ".txt": from_dagitty,
+}
+
+
 def read_graph(path: str | Path, edge_direction: str | None = None) -> pd.DataFrame:
     r"""The graph in a file, as a square table from row to column with the names on both sides.
 
-    The suffix decides: .json, .dot, .graphml; in .csv and .tsv a header ``from,to[,weight]``
-    makes an edge list, any other an adjacency matrix.  For a matrix without ``from\to`` in its
-    corner say ``edge_direction="from row to column"`` or ``"from column to row"``.
+    The suffix decides: .json, .dot, .graphml, .dagitty (or .txt, as dagitty.net saves it); in .csv
+    and .tsv a header ``from,to[,weight]`` makes an edge list, any other an adjacency matrix.  For a
+    matrix without ``from\to`` in its corner say ``edge_direction="from row to column"`` or
+    ``"from column to row"``.
 
     Examples
     --------
@@ -140,15 +153,16 @@ def read_graph(path: str | Path, edge_direction: str | None = None) -> pd.DataFr
     b  0.0  0.0
     """
     path = Path(path)
-    readers = {".json": from_json, ".dot": from_dot, ".graphml": from_graphml}
     suffix = path.suffix.lower()
-    if suffix not in (*readers, ".csv", ".tsv"):
-        raise ValueError(f"A graph file ends in .csv, .tsv, .json, .dot or .graphml; got {path}.")
+    if suffix not in (*READERS, ".csv", ".tsv"):
+        raise ValueError(
+            f"A graph file ends in .csv, .tsv, .json, .dot, .graphml or .dagitty; got {path}."
+        )
     try:
         text = _text(path)
-        if suffix in readers:
+        if suffix in READERS:
             _refuse_contradiction(edge_direction)
-            W, names = readers[suffix](text)
+            W, names = READERS[suffix](text)
         else:
             W, names = _from_csv(text, "\t" if suffix == ".tsv" else ",", edge_direction)
     except ValueError as error:

@@ -9,6 +9,7 @@ import numpy as np
 
 from rescore.metrics.scores import Scores
 from rescore.report.run import Run
+from rescore.report.units import units_as_json, units_from_json
 from rescore.saving import load
 from rescore.text import printable
 
@@ -37,6 +38,8 @@ def about(run: Run) -> str:
         "baselines": {name: _from_scores(scores) for name, scores in run.baselines.items()},
         "plain": _from_matrix(run.plain),
         "stability": _from_matrix(run.stability),
+        "resampled": run.resampled,
+        "units": None if run.units is None else units_as_json(run.units),
         "groups": _from_labels(run.groups),
     }
     return json.dumps(data, allow_nan=False) + "\n"
@@ -79,6 +82,8 @@ def _run(model: Any, data: dict[str, Any]) -> Run:
         _to_matrix(data["plain"], d),
         _to_matrix(data["stability"], d),
         {str(name): str(version) for name, version in data["versions"].items()},
+        units=None if data.get("units") is None else units_from_json(data["units"]),
+        resampled=str(data.get("resampled", "")),  # missing from what earlier versions wrote
     )
 
 

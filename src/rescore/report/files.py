@@ -3,29 +3,34 @@
 import csv
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
-from rescore.graph.io import to_dot, to_graphml, to_json, write_adjacency
+from rescore.graph.io import to_dagitty, to_dot, to_graphml, to_json, write_adjacency
+from rescore.handover.network_json import INTERCEPT, equations_json, text_names
 from rescore.report.about import ABOUT_FILE, about, read_run
 from rescore.report.figures import draw_graph, png, svg
 from rescore.report.page import render_page
 from rescore.report.run import Run
 from rescore.report.staging import staged
-from rescore.report.tables import row_weights, text_names
+from rescore.report.tables import row_weights
 from rescore.saving import save
+from rescore.stability import Stability
 
-__all__ = ["rewrite_report", "write_run"]
+__all__ = ["rewrite_report", "write_run", "write_stability"]
+
+STABILITY_FILES = ("stability.csv", "row_stability.csv")
 
 
 def write_run(folder: str | os.PathLike[str], run: Run) -> list[str]:
     """Write all files of a run into ``folder``, and return their names.
 
-    They are ``graph`` as .json, .dot, .graphml, .svg and .png, ``adjacency.csv``, ``weights.csv``,
-    ``history.csv``, the model (``model.json``, ``arrays.npz``), what surrounds it (``run.json``),
-    ``report.html``, and, if the run has scores, ``scores.json``.  Files of an earlier run are
-    replaced, all at once.
+    They are ``graph`` as .json, .dot, .graphml, .dagitty, .svg and .png, ``adjacency.csv``,
+    ``equations.json``, ``weights.csv``, ``history.csv``, the model (``model.json``,
+    ``arrays.npz``), what surrounds it (``run.json``), ``report.html``, and, if the run has scores,
+    ``scores.json``.  Files of an earlier run are replaced, all at once.
 
     In CSV files a cell is data and nothing else: names and labels are quoted but never altered,
     so that what was written reads back exactly.  A spreadsheet may take a label such as ``=A1``
@@ -40,7 +45,7 @@ def write_run(folder: str | os.PathLike[str], run: Run) -> list[str]:
     ...     files == sorted(os.listdir(folder)), "report.html" in files
     (True, True)
     """
-    with staged(folder, stale=("scores.json",)) as scratch:
+    with staged(folder, stale=("scores.json", *STABILITY_FILES)) as scratch:
         _write_graph(scratch, run)
         _write_weights(scratch / "weights.csv", row_weights(run.model))
         run.model.history_.to_csv(scratch / "history.csv", lineterminator="\n")
@@ -48,6 +53,33 @@ def write_run(folder: str | os.PathLike[str], run: Run) -> list[str]:
         if run.scores is not None:
             scores = {**run.scores.as_dict(), "undefined": dict(run.scores.undefined)}
             _write(scratch / "scores.json", json.dumps(scores, indent=1, allow_nan=False) + "\n")
+        _write(scratch / ABOUT_FILE, about(run))
+        _write(scratch / "report.html", render_page(run))
+        return sorted(path.name for path in scratch.iterdir())
+
+
+def write_stability(folder: str | os.PathLike[str], run: Run, stability: Stability) -> list[str]:
+    """Add to the folder of a run what resamples say about it, and return the names of the files.
+
+    They are ``stability.csv``, a line per edge; ``row_stability.csv``, a line per row, if any row
+    was weighed; and ``run.json`` and ``report.html`` once more.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rescore import Linear, bootstrap
+    >>> X = pd.DataFrame({"a": range(20), "b": [2 * x + x % 3 for x in range(20)]})
+    >>> model = Linear().fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_stability(folder, Run(model), bootstrap(model, X, resamples=5))
+    ['report.html', 'run.json', 'stability.csv']
+    """
+    run = replace(run, stability=stability.edges.to_numpy(), resampled=stability.summary)
+    with staged(folder, stale=STABILITY_FILES) as scratch:
+        stability.table.to_csv(scratch / "stability.csv", index=False, lineterminator="\n")
+        if stability.weights_vary:
+            rows = stability.row_weights.rename(index=str)
+            rows.to_csv(scratch / "row_stability.csv", index_label="row", lineterminator="\n")
         _write(scratch / ABOUT_FILE, about(run))
         _write(scratch / "report.html", render_page(run))
         return sorted(path.name for path in scratch.iterdir())
@@ -75,6 +107,10 @@ def _write_graph(folder: Path, run: Run) -> None:
     W, names = run.model.adjacency_matrix_.to_numpy(), text_names(run.model)
     for ending, writer in (("json", to_json), ("dot", to_dot), ("graphml", to_graphml)):
         _write(folder / f"graph.{ending}", writer(W, names))
+    linear = run.model.equations_.kind == "linear"  # otherwise W holds strengths, no coefficients
+    _write(folder / "graph.dagitty", to_dagitty(W, names, coefficients=linear))
+    if INTERCEPT not in names:  # such a column cannot be told from the constants there
+        _write(folder / "equations.json", equations_json(run.model))
     write_adjacency(folder / "adjacency.csv", pd.DataFrame(W, index=names, columns=names))
     figure = draw_graph(W, names)
     _write(folder / "graph.svg", svg(figure))

@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from rescore.handover.network_json import text_names
 from rescore.report.graph_figure import LABELLED_EDGES
 from rescore.report.layout import Edge, Point
 from rescore.report.placement import HEIGHT, Placement, placed
 from rescore.report.run import Run
-from rescore.report.tables import edge_change, text_names
+from rescore.report.tables import edge_change
 from rescore.text import printable
 
 __all__ = ["graph_data"]

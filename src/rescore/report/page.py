@@ -9,18 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from rescore.handover.network_json import text_names
+from rescore.report.doubt import doubts
 from rescore.report.figures import draw_graph, draw_history, draw_weights, svg
 from rescore.report.graph_data import graph_data
 from rescore.report.heatmap import draw_adjacency
 from rescore.report.inline import asset, json_text, policy
 from rescore.report.run import Run
 from rescore.report.tables import (
+    columns_used,
     edge_changes,
     group_shares,
     row_weights,
     settings,
     strongest_edges,
-    text_names,
 )
 from rescore.text import printable
 
@@ -90,6 +92,10 @@ def _contents(run: Run) -> dict[str, Any]:
         "heaviest": _heaviest(run),
         "groups": _groups(run),
         "changes": _changes(run),
+        "columns": columns_used(model),
+        "units": run.units,
+        "doubts": None if run.stability is None else doubts(run, run.stability),
+        "resampled": printable(run.resampled, 500),
         "receipts": _receipts(run),
         "scores": _scores(run),
         "undefined": dict(run.scores.undefined) if run.scores is not None else {},

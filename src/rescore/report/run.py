@@ -10,6 +10,7 @@ import numpy as np
 
 from rescore.estimators import StructureLearner
 from rescore.metrics.scores import Scores
+from rescore.units_changed import Units
 
 __all__ = ["Run", "versions_here"]
 
@@ -38,7 +39,8 @@ class Run:
     a true graph, ``baselines`` those of other fits to compare with, by name.  ``command`` and
     ``source`` say how the fit came about and where its rows are from.  ``plain`` is the graph of
     the same learner without row weights, and ``stability`` the share of resamples with each edge,
-    both in the order of the model's variables.
+    both in the order of the model's variables.  ``resampled`` says how these were drawn.
+    ``units`` is what other units would change.
 
     Examples
     --------
@@ -57,6 +59,8 @@ class Run:
     plain: Any = None  # (d, d)
     stability: Any = None  # (d, d)
     versions: Mapping[str, str] = field(default_factory=versions_here)
+    units: Units | None = None
+    resampled: str = ""
 
     def __post_init__(self) -> None:
         d = len(self.model.adjacency_matrix_)

@@ -8,29 +8,18 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from rescore.estimators import StructureLearner
-from rescore.graph.edges import check_text_names, edges_of
+from rescore.graph.edges import edges_of
+from rescore.handover.network_json import text_names
 
 __all__ = [
+    "columns_used",
     "edge_change",
     "edge_changes",
     "group_shares",
     "row_weights",
     "settings",
     "strongest_edges",
-    "text_names",
 ]
-
-
-def text_names(model: StructureLearner) -> list[str]:
-    """The names of the model's variables as text, as files hold them; refused if they clash.
-
-    Examples
-    --------
-    >>> from rescore import Notears
-    >>> text_names(Notears().fit(pd.DataFrame({7: [0.0, 1.0]})))
-    ['7']
-    """
-    return check_text_names(str(name) for name in model.adjacency_matrix_.columns)
 
 
 def strongest_edges(model: StructureLearner) -> list[tuple[str, str, float]]:
@@ -134,6 +123,20 @@ def settings(model: StructureLearner) -> dict[str, Any]:
         return {"estimator": type(model).__name__, **params}
     name = f"{type(model).__name__}({type(inner).__name__})"
     return {"estimator": name, **params, **_parameters(inner)}
+
+
+def columns_used(model: StructureLearner) -> str:
+    """In which units the learner saw the columns.
+
+    Examples
+    --------
+    >>> from rescore import Notears, ReScore
+    >>> columns_used(Notears()), columns_used(ReScore(Notears(standardize=True)))
+    ('columns in their own units', 'columns standardised')
+    """
+    learner = getattr(model, "estimator", model)
+    standardised = getattr(learner, "standardize", False)
+    return "columns standardised" if standardised else "columns in their own units"
 
 
 def _parameters(model: StructureLearner) -> dict[str, Any]:

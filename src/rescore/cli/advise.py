@@ -1,0 +1,190 @@
+"""``rescore advise``: which λ and which threshold, before the fit."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rescore.cli.fit import LEARNERS, Standardize, Tau, Weighting, _known_edges, _model
+from rescore.cli.options import (
+    DataArgument,
+    DebugOption,
+    DecimalOption,
+    DelimiterOption,
+    DropOption,
+    GroupsOption,
+    JsonOption,
+    NoHeaderOption,
+    WeightsOption,
+    names_in,
+)
+
+if TYPE_CHECKING:
+    from rescore.advice import Advice
+    from rescore.cli.inputs import Input
+
+__all__ = ["advise_command"]
+
+FLAGS = {"standardize": ("--standardize", "--no-standardize"), "no_header": ("--no-header", "")}
+SHARED = (  # options that mean the same to `rescore fit`
+    "learner", "tau", "weighting", "standardize", "seed", "weights", "groups", "drop", "forbid",
+    "require", "knowledge", "delimiter", "decimal", "no_header",
+)  # fmt: skip
+
+
+def advise_command(
+    ctx: typer.Context,
+    data: DataArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Folder for the table and the figure of the path."),
+    ] = None,
+    learner: Annotated[str, typer.Option(help=f"One of {', '.join(LEARNERS)}.")] = "notears",
+    lambdas: Annotated[
+        str | None,
+        typer.Option(help="Penalties to try, separated by commas.",
+                     show_default="0.1, 0.3, 1 and 3 times the learner's own"),
+    ] = None,
+    thresholds: Annotated[
+        str | None,
+        typer.Option(help="Thresholds to try, separated by commas.",
+                     show_default="round numbers up to the strongest edge"),
+    ] = None,
+    folds: Annotated[int, typer.Option(help="Parts of the rows, each left out once.")] = 5,
+    subsamples: Annotated[int, typer.Option(help="Halves of the rows, for the stability.")] = 6,
+    jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
+    tau: Tau = None,
+    weighting: Weighting = None,
+    standardize: Standardize = None,
+    seed: Annotated[int, typer.Option(help="Seed of folds, halves and learners.")] = 0,
+    weights: WeightsOption = None,
+    groups: GroupsOption = None,
+    drop: DropOption = None,
+    forbid: Annotated[
+        list[str] | None, typer.Option(help='An edge "cause,effect" that must not be there.')
+    ] = None,
+    require: Annotated[
+        list[str] | None, typer.Option(help='An edge "cause,effect" that must be there.')
+    ] = None,
+    knowledge: Annotated[
+        Path | None, typer.Option(help="A file of forbidden and required edges and tiers.")
+    ] = None,
+    delimiter: DelimiterOption = None,
+    decimal: DecimalOption = ".",
+    no_header: NoHeaderOption = False,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:  # fmt: skip
+    """Recommend a penalty and a threshold for a table, without any true graph."""
+    from rescore.cli.inputs import FileFormat, read_input
+    from rescore.cli.terminal import noted_warnings
+    from rescore.report.staging import check_folder
+
+    if output is not None:
+        check_folder(output)
+    with noted_warnings():
+        settings = {"standardize": standardize, "random_state": seed}
+        settings |= _known_edges(forbid or [], require or [], knowledge)
+        model = _model(learner, settings, {"tau": tau, "weighting": weighting})
+        table = read_input(
+            data, FileFormat(delimiter, decimal, not no_header), weights=weights, groups=groups,
+            drop=names_in(drop or []),
+        )  # fmt: skip
+        path = {"lambdas": _numbers("--lambdas", lambdas), "folds": folds}
+        path["subsamples"] = subsamples
+        grid = _numbers("--thresholds", thresholds)
+        found = _advice(model, table, path, thresholds=grid, random_state=seed, n_jobs=jobs)
+    _finish(found, _next_command(ctx, found), output, as_json)
+
+
+def _advice(model: Any, table: "Input", path: dict[str, Any], **more: Any) -> "Advice":
+    """The advice, with a bar on stderr."""
+    from rescore.advice import advise, fits_needed
+    from rescore.cli.terminal import counter
+
+    if model.needs_groups:
+        more["groups"] = table.groups
+    with counter("advising", fits_needed(model, **path)) as advance:
+        return advise(
+            model, table.X, sample_weight=table.sample_weight, on_fit=lambda done: advance(),
+            **path, **more,
+        )  # fmt: skip
+
+
+def _numbers(option: str, text: str | None) -> list[float] | None:
+    """The numbers in a comma-separated text."""
+    try:
+        return None if text is None else [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{option} takes numbers separated by commas, got {text!r}.") from None
+
+
+def _next_command(ctx: typer.Context, found: "Advice") -> str:
+    """The fit with the recommended setting: the options of this command that it shares."""
+    words = ["rescore", "fit", str(ctx.params["data"])]
+    for name in SHARED:
+        value = ctx.params[name]
+        source = ctx.get_parameter_source(name)
+        if value is None or source is None or source.name == "DEFAULT":
+            continue
+        if name in FLAGS:
+            words.append(FLAGS[name][0 if value else 1])
+        else:
+            for each in value if isinstance(value, list | tuple) else [value]:
+                words += [f"--{name}", str(each)]
+    for name, value in found.recommended.items():
+        words += [f"--{name}", repr(value)]
+    return shlex.join(words)
+
+
+def _finish(found: "Advice", command: str, output: Path | None, as_json: bool) -> None:
+    from rescore.cli.printing import print_files, print_json
+    from rescore.cli.terminal import console, uninterrupted
+
+    files: list[str] = []
+    if output is not None:
+        with uninterrupted():
+            files = _write(output, found)
+    if as_json:
+        print_json({
+            "recommended": found.recommended, "sentence": found.sentence, "command": command,
+            "table": found.table.to_dict("records"),
+            "folder": None if output is None else str(output), "files": files,
+        })  # fmt: skip
+        return
+    _print_path(found)
+    console().print(found.sentence)
+    print(f"\nRun next:\n  {command}")
+    print_files(output, files)
+
+
+def _print_path(found: "Advice") -> None:
+    from rescore.cli.printing import print_table
+
+    known = [name for name in ("lambda1", "threshold") if name in found.table]
+    lines = [
+        (
+            "*" if point["recommended"] else "", *(f"{point[name]:g}" for name in known),
+            str(point["edges"]), f"{point['log_likelihood']:.3f}", f"{point['behind']:.4f}",
+            f"{point['behind_se']:.4f}", f"{point['stability']:.2f}",
+            "yes" if point["acyclic"] else "no",
+        )
+        for point in found.table.to_dict("records")
+    ]  # fmt: skip
+    header = ("edges", "log-lik.", "behind", "±", "stable", "DAG")
+    title = "Path: held-out log-likelihood, how far it is behind the best, and stability"
+    print_table(title, ["", *(f">{name}" for name in (*known, *header))], lines)
+
+
+def _write(folder: Path, found: "Advice") -> list[str]:
+    """The path as a table and as a picture; the names of the files."""
+    from rescore.report.figures import png, svg
+    from rescore.report.staging import staged
+
+    figure = found.figure()
+    with staged(folder) as scratch:
+        found.table.to_csv(scratch / "advice.csv", index=False, lineterminator="\n")
+        (scratch / "advice.svg").write_bytes(svg(figure).encode())
+        (scratch / "advice.png").write_bytes(png(figure))
+        return sorted(path.name for path in scratch.iterdir())
