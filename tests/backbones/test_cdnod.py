@@ -193,9 +193,9 @@ def test_ctrl_c_keeps_the_partial_graph(data):
 
 
 def test_on_the_command_line_it_is_not_wrapped_unless_weights_are_asked_for():
-    from rescore.cli.fit import _model
+    from rescore.cli.learners import model_of
 
     around = {"tau": None, "weighting": None, "loss": None}
-    assert isinstance(_model("cd-nod", {"random_state": 0}, around), rs.CDNOD)
-    assert isinstance(_model("ges", {"random_state": 0}, around), rs.ReScore)
-    assert isinstance(_model("cd-nod", {}, around | {"weighting": "uniform"}), rs.ReScore)
+    assert isinstance(model_of("cd-nod", {"random_state": 0}, around), rs.CDNOD)
+    assert isinstance(model_of("ges", {"random_state": 0}, around), rs.ReScore)
+    assert isinstance(model_of("cd-nod", {}, around | {"weighting": "uniform"}), rs.ReScore)

@@ -11,6 +11,7 @@ from rescore.report.about import read_run
 from rescore.report.files import write_run
 from rescore.report.page import render_page
 from rescore.report.run import Run
+from rescore.tables.findings import Finding
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +24,7 @@ def run():
         model, ["u", "v"] * 40, scores, {"plain": scores}, ("odd",), "rescore fit x.csv", "x.csv",
         plain=rng.normal(size=(3, 3)) * np.tri(3, k=-1), stability=rng.random((3, 3)),
         versions={"rescore": "0.0.1"},
+        findings=(Finding("odd", "Column '<b>' is odd.", ("<b>", 7), "Look.", "note"),),
     )  # fmt: skip
 
 

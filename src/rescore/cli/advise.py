@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rescore.cli.fit import LEARNERS, Standardize, Tau, Weighting, _known_edges, _model
+from rescore.cli.learners import (
+    ForbidOption,
+    KnowledgeOption,
+    LearnerOption,
+    RequireOption,
+    StandardizeOption,
+    TauOption,
+    WeightingOption,
+    known_edges,
+    model_of,
+)
 from rescore.cli.options import (
     DataArgument,
     DebugOption,
@@ -14,6 +24,7 @@ from rescore.cli.options import (
     DelimiterOption,
     DropOption,
     GroupsOption,
+    JobsOption,
     JsonOption,
     NoHeaderOption,
     WeightsOption,
@@ -40,7 +51,7 @@ def advise_command(
         Path | None,
         typer.Option("--output", "-o", help="Folder for the table and the figure of the path."),
     ] = None,
-    learner: Annotated[str, typer.Option(help=f"One of {', '.join(LEARNERS)}.")] = "notears",
+    learner: LearnerOption = "notears",
     lambdas: Annotated[
         str | None,
         typer.Option(help="Penalties to try, separated by commas.",
@@ -53,23 +64,17 @@ def advise_command(
     ] = None,
     folds: Annotated[int, typer.Option(help="Parts of the rows, each left out once.")] = 5,
     subsamples: Annotated[int, typer.Option(help="Halves of the rows, for the stability.")] = 6,
-    jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
-    tau: Tau = None,
-    weighting: Weighting = None,
-    standardize: Standardize = None,
+    jobs: JobsOption = 1,
+    tau: TauOption = None,
+    weighting: WeightingOption = None,
+    standardize: StandardizeOption = None,
     seed: Annotated[int, typer.Option(help="Seed of folds, halves and learners.")] = 0,
     weights: WeightsOption = None,
     groups: GroupsOption = None,
     drop: DropOption = None,
-    forbid: Annotated[
-        list[str] | None, typer.Option(help='An edge "cause,effect" that must not be there.')
-    ] = None,
-    require: Annotated[
-        list[str] | None, typer.Option(help='An edge "cause,effect" that must be there.')
-    ] = None,
-    knowledge: Annotated[
-        Path | None, typer.Option(help="A file of forbidden and required edges and tiers.")
-    ] = None,
+    forbid: ForbidOption = None,
+    require: RequireOption = None,
+    knowledge: KnowledgeOption = None,
     delimiter: DelimiterOption = None,
     decimal: DecimalOption = ".",
     no_header: NoHeaderOption = False,
@@ -85,8 +90,8 @@ def advise_command(
         check_folder(output)
     with noted_warnings():
         settings = {"standardize": standardize, "random_state": seed}
-        settings |= _known_edges(forbid or [], require or [], knowledge)
-        model = _model(learner, settings, {"tau": tau, "weighting": weighting})
+        settings |= known_edges(forbid, require, knowledge)
+        model = model_of(learner, settings, {"tau": tau, "weighting": weighting})
         table = read_input(
             data, FileFormat(delimiter, decimal, not no_header), weights=weights, groups=groups,
             drop=names_in(drop or []),

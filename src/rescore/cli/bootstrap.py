@@ -26,7 +26,7 @@ BootstrapOption = Annotated[
 ]
 
 
-def stability_of(model: Any, table: "Input", resamples: int, seed: int) -> "Stability":
+def stability_of(model: Any, table: "Input", resamples: int, seed: int, jobs: int) -> "Stability":
     """The model on so many resamples of the rows, with a bar on stderr."""
     from rescore.cli.terminal import counter, noted_warnings
     from rescore.stability import bootstrap
@@ -34,7 +34,7 @@ def stability_of(model: Any, table: "Input", resamples: int, seed: int) -> "Stab
     with noted_warnings(), counter("resampling", resamples) as advance:
         return bootstrap(
             model, table.X, resamples=resamples, sample_weight=table.sample_weight,
-            groups=table.groups if model.needs_groups else None, random_state=seed,
+            groups=table.groups if model.needs_groups else None, random_state=seed, n_jobs=jobs,
             on_resample=lambda done: advance(),
         )  # fmt: skip
 

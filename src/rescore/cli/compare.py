@@ -24,7 +24,7 @@ ResamplesOption = Annotated[int, typer.Option(help="How many resamples --compare
 
 
 def comparison_of(
-    model: Any, table: "Input", truth: Any, resamples: int, seed: int
+    model: Any, table: "Input", truth: Any, resamples: int, seed: int, jobs: int
 ) -> "Comparison":
     """Plain and reweighted fits of the model's learner, with a bar on stderr."""
     from rescore.cli.terminal import counter
@@ -38,7 +38,7 @@ def comparison_of(
     with counter("comparing", resamples) as advance:
         return compare(
             table.X, learner, truth=truth, sample_weight=table.sample_weight, resamples=resamples,
-            random_state=seed, on_resample=lambda done: advance(), **given,
+            random_state=seed, n_jobs=jobs, on_resample=lambda done: advance(), **given,
         )  # fmt: skip
 
 

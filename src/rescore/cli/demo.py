@@ -25,6 +25,7 @@ def demo_command(
     debug: DebugOption = False,
 ) -> None:
     """Learn the protein network of Sachs et al. (2005), plainly and with row weights."""
+    from rescore.checkup import check
     from rescore.cli.terminal import noted_warnings
     from rescore.datasets import load_sachs
     from rescore.metrics import evaluate
@@ -38,7 +39,7 @@ def demo_command(
     before, after = evaluate(data.truth, plain), evaluate(data.truth, reweighted)
     run = Run(
         reweighted, data.groups, after, {"without reweighting": before}, tuple(notes), ctx.obj,
-        data.source, plain=plain.adjacency_matrix_.to_numpy(),
+        data.source, plain=plain.adjacency_matrix_.to_numpy(), findings=check(data.X).findings,
     )  # fmt: skip
     same = ((plain.adjacency_matrix_ != 0) == (reweighted.adjacency_matrix_ != 0)).all(axis=None)
     _finish(run, output, verdict(before, after, bool(same)), as_json)
@@ -70,7 +71,7 @@ def verdict(before: "Scores", after: "Scores", same_graph: bool) -> str:
 
 def _fits(data: "Dataset") -> tuple["StructureLearner", "StructureLearner"]:
     """The same learner with its default settings, on standardised columns, with and without."""
-    from rescore.cli.fit import fit_with_progress
+    from rescore.cli.fitting import fit_with_progress
     from rescore.cli.inputs import Input
     from rescore.estimators import Notears, ReScore
 

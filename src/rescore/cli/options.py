@@ -16,6 +16,7 @@ __all__ = [
     "DelimiterOption",
     "DropOption",
     "GroupsOption",
+    "JobsOption",
     "JsonOption",
     "NoHeaderOption",
     "WeightsOption",
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, nothing else.")]
+JobsOption = Annotated[int, typer.Option(help="Processes for what is fitted many times.")]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
 
 # The file of a table, and its columns that are no variables.

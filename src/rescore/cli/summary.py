@@ -3,12 +3,22 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from rescore.cli.guard import one_line
 from rescore.cli.printing import print_files, print_scores, print_table
 from rescore.cli.terminal import console
 from rescore.cli.units import print_units, units_as_data
+from rescore.handover.network_json import text_names
 from rescore.report.run import Run
-from rescore.report.tables import columns_used, group_shares, strongest_edges
+from rescore.report.tables import (
+    changes_sentence,
+    columns_used,
+    edge_changes,
+    group_shares,
+    strongest_edges,
+)
 from rescore.text import printable
 
 __all__ = ["print_run", "print_shares", "run_as_data"]
@@ -38,6 +48,8 @@ def run_as_data(run: Run, folder: Any, files: Sequence[str]) -> dict[str, Any]:
     if run.groups is not None:
         shares = group_shares(run.model.sample_weight_, run.groups)
         data["groups"] = shares.reset_index().to_dict("records")
+    if run.plain is not None:
+        data["plain"] = _changes(run).to_dict("records")
     if run.units is not None:
         data["units"] = units_as_data(run.units)
     if run.scores is not None:
@@ -56,6 +68,8 @@ def print_run(run: Run, folder: Any, files: Sequence[str]) -> None:
     if "summary" in diagnostics["weighting"]:
         out.print(one_line(diagnostics["weighting"]["summary"]), soft_wrap=True)
     _print_edges(edges)
+    if run.plain is not None:
+        out.print(f"\n{changes_sentence(_changes(run))}")
     if run.units is not None:
         print_units(run.units)
     _print_receipts(diagnostics["knowledge"])
@@ -65,6 +79,12 @@ def print_run(run: Run, folder: Any, files: Sequence[str]) -> None:
     if run.scores is not None:
         print_scores("Against the true graph", {**run.baselines, "this fit": run.scores})
     print_files(folder, files)
+
+
+def _changes(run: Run) -> pd.DataFrame:
+    """Each edge with its coefficient without and with row weights."""
+    W, plain = run.model.adjacency_matrix_.to_numpy(), np.asarray(run.plain, dtype=float)
+    return edge_changes(W, plain, text_names(run.model))
 
 
 def _print_edges(edges: list[tuple[str, str, float]]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from rescore.metrics.scores import Scores
 from rescore.report.run import Run
 from rescore.report.units import units_as_json, units_from_json
 from rescore.saving import load
+from rescore.tables.findings import Finding
 from rescore.text import printable
 
 __all__ = ["ABOUT_FILE", "about", "read_run"]
@@ -40,6 +42,7 @@ def about(run: Run) -> str:
         "stability": _from_matrix(run.stability),
         "resampled": run.resampled,
         "units": None if run.units is None else units_as_json(run.units),
+        "findings": [_from_finding(finding) for finding in run.findings],
         "groups": _from_labels(run.groups),
     }
     return json.dumps(data, allow_nan=False) + "\n"
@@ -84,7 +87,18 @@ def _run(model: Any, data: dict[str, Any]) -> Run:
         {str(name): str(version) for name, version in data["versions"].items()},
         units=None if data.get("units") is None else units_from_json(data["units"]),
         resampled=str(data.get("resampled", "")),  # missing from what earlier versions wrote
+        findings=tuple(_to_finding(each) for each in data.get("findings", [])),
     )
+
+
+def _from_finding(finding: Finding) -> dict[str, Any]:
+    return asdict(finding) | {"columns": [str(name) for name in finding.columns]}
+
+
+def _to_finding(data: dict[str, Any]) -> Finding:
+    columns = tuple(str(name) for name in data["columns"])
+    texts = {name: str(data[name]) for name in ("code", "seen", "remedy", "severity")}
+    return Finding(**texts, columns=columns)
 
 
 def _from_scores(scores: Scores) -> dict[str, Any]:

@@ -4,7 +4,6 @@ The graph can be moved and filtered where scripts run; elsewhere its picture sta
 """
 
 import base64
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from rescore.report.heatmap import draw_adjacency
 from rescore.report.inline import asset, json_text, policy
 from rescore.report.run import Run
 from rescore.report.tables import (
+    changes_sentence,
     columns_used,
     edge_changes,
     group_shares,
@@ -91,11 +91,16 @@ def _contents(run: Run) -> dict[str, Any]:
         "figures": _figures(run),
         "heaviest": _heaviest(run),
         "groups": _groups(run),
+        "labels_seen": model.needs_groups,
         "changes": _changes(run),
         "columns": columns_used(model),
         "units": run.units,
         "doubts": None if run.stability is None else doubts(run, run.stability),
         "resampled": printable(run.resampled, 500),
+        "findings": [
+            {name: printable(getattr(found, name), 2000) for name in ("severity", "seen", "remedy")}
+            for found in run.findings
+        ],
         "receipts": _receipts(run),
         "scores": _scores(run),
         "undefined": dict(run.scores.undefined) if run.scores is not None else {},
@@ -143,15 +148,8 @@ def _changes(run: Run) -> dict[str, Any] | None:
         return None
     W, plain = run.model.adjacency_matrix_.to_numpy(), np.asarray(run.plain, dtype=float)
     table = edge_changes(W, plain, text_names(run.model))
-    count = Counter(table["change"])
-    return {
-        "sentence": (
-            f"Edges in the graph with and without row weights: {count['in both fits']}; only with "
-            f"them: {count['only with row weights']}; only without them: "
-            f"{count['only without row weights']}; turned round: {count['turned round']}."
-        ),
-        "lines": table[table["change"] != "in both fits"].to_dict("records"),
-    }
+    lines = table[table["change"] != "in both fits"].to_dict("records")
+    return {"sentence": changes_sentence(table), "lines": lines}
 
 
 def _receipts(run: Run) -> list[dict[str, Any]]:

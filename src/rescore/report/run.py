@@ -10,6 +10,7 @@ import numpy as np
 
 from rescore.estimators import StructureLearner
 from rescore.metrics.scores import Scores
+from rescore.tables.findings import Finding
 from rescore.units_changed import Units
 
 __all__ = ["Run", "versions_here"]
@@ -40,7 +41,7 @@ class Run:
     ``source`` say how the fit came about and where its rows are from.  ``plain`` is the graph of
     the same learner without row weights, and ``stability`` the share of resamples with each edge,
     both in the order of the model's variables.  ``resampled`` says how these were drawn.
-    ``units`` is what other units would change.
+    ``units`` is what other units would change, ``findings`` what a check of the table showed.
 
     Examples
     --------
@@ -61,6 +62,7 @@ class Run:
     versions: Mapping[str, str] = field(default_factory=versions_here)
     units: Units | None = None
     resampled: str = ""
+    findings: tuple[Finding, ...] = ()
 
     def __post_init__(self) -> None:
         d = len(self.model.adjacency_matrix_)

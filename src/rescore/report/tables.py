@@ -1,5 +1,6 @@
 """What a fitted model found, as small tables for a terminal, a page or a file."""
 
+from collections import Counter
 from inspect import signature
 from typing import Any
 
@@ -12,6 +13,7 @@ from rescore.graph.edges import edges_of
 from rescore.handover.network_json import text_names
 
 __all__ = [
+    "changes_sentence",
     "columns_used",
     "edge_change",
     "edge_changes",
@@ -70,6 +72,23 @@ def edge_changes(W: Any, plain: Any, names: list[str]) -> pd.DataFrame:
     ]
     columns = ["cause", "effect", "without", "with", "change"]
     return pd.DataFrame(lines, columns=columns)
+
+
+def changes_sentence(changes: pd.DataFrame) -> str:
+    """How many edges row weights left, brought, took away and turned round.
+
+    Examples
+    --------
+    >>> changes_sentence(edge_changes(np.array([[0, 2.0], [0, 0]]), np.zeros((2, 2)), ["a", "b"]))
+    'Edges in the graph with and without row weights: 0; only with them: 1; only without them: 0;
+    turned round: 0.'
+    """
+    count = Counter(changes["change"])
+    return (
+        f"Edges in the graph with and without row weights: {count['in both fits']}; only with "
+        f"them: {count['only with row weights']}; only without them: "
+        f"{count['only without row weights']}; turned round: {count['turned round']}."
+    )
 
 
 def row_weights(model: StructureLearner) -> pd.DataFrame:
