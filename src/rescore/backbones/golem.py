@@ -25,7 +25,8 @@ LAMBDA1 = {"equal": 2e-2, "unequal": 2e-3}  # GOLEM's own defaults
 GROWTH = 10.0  # of the penalty on cycles, from step to step
 MOST_LAMBDA2 = 1e16
 SOLVED = (1e-11, 1e-6)  # least relative decrease and largest slope: tight, for the row weights
-MOST_ITERATIONS = 500  # of one step; the next starts from there
+# Of one step; the next starts from there, and a polish at the end makes up for the rest.
+MOST_ITERATIONS, MOST_BEFORE_POLISH = 4000, 500
 
 
 class _Search(NamedTuple):
@@ -92,7 +93,10 @@ class GolemBackbone:
         S, penalty = S / search.unit, linear.penalties(problem, self._lambda1(search.equal))
         with float64():
             start = into_domain(search.W)
-            found = _minimise(S, start, penalty, problem.allowed, search.lambda2, search.equal)
+            most = MOST_BEFORE_POLISH if self.polish else MOST_ITERATIONS
+            found = _minimise(
+                S, start, penalty, problem.allowed, search.lambda2, most, search.equal
+            )
         new = search._replace(W=np.array(found.W), h=float(found.h), mean=mean)
         closed = Closed(new.W, float(found.objective), float(found.optimality))
         if new.h <= self.h_tol:
@@ -185,7 +189,7 @@ class _Solution(NamedTuple):
 
 @partial(jax.jit, static_argnames="equal")
 def _minimise(
-    S: Array, W: Array, penalty: Array, allowed: Array, lambda2: float, equal: bool
+    S: Array, W: Array, penalty: Array, allowed: Array, lambda2: float, most: int, equal: bool
 ) -> _Solution:
     """Minimise likelihood + λ₁|W|₁ + λ₂ h over the allowed edges, starting from W."""
     d = len(S)
@@ -196,7 +200,7 @@ def _minimise(
         gradient = gradient + lambda2 * h_gradient
         return value + lambda2 * h, jnp.where(allowed, gradient, 0.0).ravel()
 
-    found = owlqn.minimise(smooth, W.ravel(), penalty.ravel(), MOST_ITERATIONS, *SOLVED)
+    found = owlqn.minimise(smooth, W.ravel(), penalty.ravel(), most, *SOLVED)
     W = found.x.reshape(d, d)
     objective = likelihood(S, W, equal)[0] + jnp.sum(penalty * jnp.abs(W))
     return _Solution(W, objective, trace_exponential(W)[0], found.optimality, found.value)

@@ -24,9 +24,9 @@ CONSTRAINTS = {
     "exponential": acyclicity.trace_exponential,
     "polynomial": acyclicity.polynomial,
 }
-# Of one subproblem.  More never changed the graph in the end: the next one starts from there, and
-# the last step is exact whatever came before it.
-MOST_ITERATIONS = 500
+# Of one subproblem; the next one starts from there.  Where the orders of causes are polished at the
+# end, more have not changed the graph.
+MOST_ITERATIONS, MOST_BEFORE_POLISH = 15_000, 500
 # L-BFGS-B's customary tolerances, so that both solvers mean the same by a solved subproblem:
 # least relative decrease, largest slope.
 SOLVED = (2.2e-9, 1e-5)
@@ -112,8 +112,11 @@ class NotearsBackbone:
         score, moments, penalty, close = objective
 
         def minimise(rho: float) -> _Solution:
-            start, alpha, allowed = dual.W, dual.alpha, problem.allowed
-            return _minimise(moments, start, penalty, allowed, alpha, rho, score, self.constraint)
+            most = MOST_BEFORE_POLISH if self.polish else MOST_ITERATIONS
+            return _minimise(
+                moments, dual.W, penalty, problem.allowed, dual.alpha, rho, most, score,
+                self.constraint,
+            )  # fmt: skip
 
         with float64():
             rho, found = lagrangian.ascend(minimise, dual.rho, dual.h, self.h_tol, self.rho_max)
@@ -153,6 +156,7 @@ def _minimise(
     allowed: Array,
     alpha: float,
     rho: float,
+    most: int,
     score: Score,
     constraint: str,
 ) -> _Solution:
@@ -166,7 +170,7 @@ def _minimise(
         gradient = score_gradient + (alpha + rho * h) * h_gradient
         return value + alpha * h + rho * h * h / 2, jnp.where(allowed, gradient, 0.0).ravel()
 
-    found = owlqn.minimise(lagrangian, W.ravel(), penalty.ravel(), MOST_ITERATIONS, *SOLVED)
+    found = owlqn.minimise(lagrangian, W.ravel(), penalty.ravel(), most, *SOLVED)
     W = found.x.reshape(d, d)
     objective = score(moments, W)[0] + jnp.sum(penalty * jnp.abs(W))
     return _Solution(W, objective, h_and_gradient(W)[0], found.optimality)
