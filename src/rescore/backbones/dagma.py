@@ -12,9 +12,9 @@ from rescore import owlqn
 from rescore.acyclicity import log_det
 from rescore.backbones import linear
 from rescore.backbones.closing import closing_lasso
+from rescore.backbones.straight_lines import StraightLines
 from rescore.checking import check_flag, check_number
 from rescore.compilation import float64
-from rescore.equations import Equations, LinearEquations
 from rescore.moments import Matrix
 from rescore.protocols import Problem, State, Status
 
@@ -37,7 +37,7 @@ class _Path(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DagmaBackbone:
+class DagmaBackbone(StraightLines):
     """``min μ (½ Σ_i w_i |x_i − x_i W|² + λ|W|₁) − log det(I − W∘W)`` for μ from one to zero.
 
     One step is one stage: minimise from the last W, then multiply μ by ``shrink``.  The barrier
@@ -96,18 +96,6 @@ class DagmaBackbone:
         }
         new = _Path(W, path.mu * self.shrink, h, mean, path.unit)
         return State(new, self._status(new), trace)
-
-    def losses(self, problem: Problem, state: State) -> Matrix:
-        """``(x_i − x_i W)_j²`` with W as it is before the threshold, (n, d)."""
-        return problem.rows.squared_residuals(state.params.W, state.params.mean)
-
-    def adjacency(self, state: State) -> Matrix:
-        """The coefficients W, (d, d)."""
-        return np.array(state.params.W)
-
-    def equations(self, problem: Problem, state: State, W: Matrix) -> Equations:
-        """Straight lines with the coefficients W, (d, d), through the mean."""
-        return LinearEquations(W, state.params.mean)
 
     def _status(self, path: _Path) -> Status:
         if path.h <= self.h_tol:

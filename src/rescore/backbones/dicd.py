@@ -8,15 +8,15 @@ from rescore.backbones import invariance, linear
 from rescore.backbones.closing import LEAST_GAIN, closing_lasso
 from rescore.backbones.lasso import Lasso, joined
 from rescore.backbones.notears import NotearsBackbone, Objective
+from rescore.backbones.straight_lines import StraightLines
 from rescore.checking import check_number
-from rescore.equations import Equations
 from rescore.graph import cut_to_dag
 from rescore.moments import Matrix
 from rescore.protocols import Problem, State
 
 
 @dataclass(frozen=True)
-class DICDBackbone:
+class DICDBackbone(StraightLines):
     """``min (1/K) Σ_e (½ E_e|x − xW|² + γ Σ_j g_ej²/v_ej) + λ|W|₁  s.t.  h(W) = 0``.
 
     E_e is the weighted mean over the rows of group e of K, about the mean of all; ``v_ej`` is the
@@ -67,18 +67,6 @@ class DICDBackbone:
 
         objective = Objective(invariance.score, groups, penalty, close)
         return self.notears.ascend(problem, mean, state, objective)
-
-    def losses(self, problem: Problem, state: State) -> Matrix:
-        """``(x_i − x_i W)_j²`` with W as it is before the threshold, (n, d)."""
-        return self.notears.losses(problem, state)
-
-    def adjacency(self, state: State) -> Matrix:
-        """The coefficients W, (d, d)."""
-        return self.notears.adjacency(state)
-
-    def equations(self, problem: Problem, state: State, W: Matrix) -> Equations:
-        """Straight lines with the coefficients W, (d, d), through the mean."""
-        return self.notears.equations(problem, state, W)
 
 
 def closing(

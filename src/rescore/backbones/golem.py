@@ -14,9 +14,9 @@ from rescore.acyclicity import trace_exponential
 from rescore.backbones import linear
 from rescore.backbones.closing import LEAST_GAIN, polished
 from rescore.backbones.likelihood import Closed, likelihood, likelihood_on_dag, noise_on_dag
+from rescore.backbones.straight_lines import StraightLines
 from rescore.checking import check_choice, check_flag, check_number
 from rescore.compilation import float64
-from rescore.equations import Equations, LinearEquations
 from rescore.graph import cut_to_dag
 from rescore.moments import Matrix
 from rescore.protocols import Problem, State, Status
@@ -42,7 +42,7 @@ class _Search(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GolemBackbone:
+class GolemBackbone(StraightLines):
     """``min L(W) − log|det(I−W)| + λ₁|W|₁ + λ₂ h(W)`` with the noise variances profiled out.
 
     ``L = d/2 · log Σ_ij w_i r_ij²`` for equal noise variances, ``½ Σ_j log Σ_i w_i r_ij²`` for
@@ -109,18 +109,6 @@ class GolemBackbone:
             "optimality": closed.optimality,
         }
         return State(self._next(new), self._status(new), trace)
-
-    def losses(self, problem: Problem, state: State) -> Matrix:
-        """``(x_i − x_i W)_j²`` with W as it is before the threshold, (n, d)."""
-        return problem.rows.squared_residuals(state.params.W, state.params.mean)
-
-    def adjacency(self, state: State) -> Matrix:
-        """The coefficients W, (d, d)."""
-        return np.array(state.params.W)
-
-    def equations(self, problem: Problem, state: State, W: Matrix) -> Equations:
-        """Straight lines with the coefficients W, (d, d), through the mean."""
-        return LinearEquations(W, state.params.mean)
 
     def _lambda1(self, equal: bool) -> float:
         """The penalty on edges; a search that only prepares another has GOLEM's own."""

@@ -14,9 +14,9 @@ from rescore import acyclicity, owlqn
 from rescore.backbones import lagrangian, linear
 from rescore.backbones.closing import closing_lasso
 from rescore.backbones.lasso import Lasso
+from rescore.backbones.straight_lines import StraightLines
 from rescore.checking import check_choice, check_flag, check_number
 from rescore.compilation import float64
-from rescore.equations import Equations, LinearEquations
 from rescore.moments import Matrix
 from rescore.protocols import Problem, State
 
@@ -55,7 +55,7 @@ class Dual(NamedTuple):
 
 
 @dataclass(frozen=True)
-class NotearsBackbone:
+class NotearsBackbone(StraightLines):
     """``min ½ Σ_i w_i |x_i − x_i W|² + λ|W|₁  s.t.  h(W) = 0`` by an augmented Lagrangian.
 
     One step is one dual ascent: minimise ``… + α h + ½ρ h²`` from the last W, with ρ growing
@@ -127,18 +127,6 @@ class NotearsBackbone:
         trace = {"objective": value * dual.unit, "h": h, "rho": rho, "optimality": optimality}
         new = Dual(W, dual.alpha + rho * h, rho, h, mean, dual.unit)
         return State(new, lagrangian.status(rho, h, self.h_tol, self.rho_max), trace)
-
-    def losses(self, problem: Problem, state: State) -> Matrix:
-        """``(x_i − x_i W)_j²`` with W as it is before the threshold, (n, d)."""
-        return problem.rows.squared_residuals(state.params.W, state.params.mean)
-
-    def adjacency(self, state: State) -> Matrix:
-        """The coefficients W, (d, d)."""
-        return np.array(state.params.W)
-
-    def equations(self, problem: Problem, state: State, W: Matrix) -> Equations:
-        """Straight lines with the coefficients W, (d, d), through the mean."""
-        return LinearEquations(W, state.params.mean)
 
 
 class _Solution(NamedTuple):

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rescore.backbones.straight_lines import StraightLines
 from rescore.checking import check_number
-from rescore.equations import Equations, LinearEquations
 from rescore.moments import Matrix
 from rescore.ordered import ordered_graph
 from rescore.protocols import Problem, State, Status
@@ -18,7 +18,7 @@ class _Found(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OrderedBackbone:
+class OrderedBackbone(StraightLines):
     """Place the variables by least residual variance, then regress each on what explains it.
 
     Examples
@@ -49,15 +49,3 @@ class OrderedBackbone:
         loss = problem.rows.squared_residuals(W, mean)
         trace = {"objective": float(w @ loss.sum(axis=1) / 2), "h": 0.0}
         return State(_Found(W, mean), Status.CONVERGED, trace)
-
-    def losses(self, problem: Problem, state: State) -> Matrix:
-        """``(x_i − x_i W)_j²`` with W as it is before the threshold, (n, d)."""
-        return problem.rows.squared_residuals(state.params.W, state.params.mean)
-
-    def adjacency(self, state: State) -> Matrix:
-        """The coefficients W, (d, d)."""
-        return np.array(state.params.W)
-
-    def equations(self, problem: Problem, state: State, W: Matrix) -> Equations:
-        """Straight lines with the coefficients W, (d, d), through the mean."""
-        return LinearEquations(W, state.params.mean)

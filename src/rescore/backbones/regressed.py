@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rescore.equations import Equations, LinearEquations
+from rescore.backbones.straight_lines import StraightLines
 from rescore.moments import Matrix, Moments
 from rescore.ordered import steady_inverse
 from rescore.protocols import Mask, Problem, State, Status
@@ -35,7 +35,7 @@ def on_parents(S: Matrix, A: Mask) -> Matrix:
     return W
 
 
-class Regressed:
+class Regressed(StraightLines):
     """A backbone whose only step is a whole search; a subclass says how it finds its graph."""
 
     threshold = 0.0  # the search itself decides which edges there are
@@ -63,15 +63,3 @@ class Regressed:
     def _found(self, problem: Problem, w: Matrix, moments: Moments, found: Found) -> State:
         value = self.objective(problem, w, moments.covariance, found.W)
         return State(found, Status.CONVERGED, {"objective": value, "h": 0.0})
-
-    def losses(self, problem: Problem, state: State) -> Matrix:
-        """``(x_i − x_i W)_j²``, (n, d)."""
-        return problem.rows.squared_residuals(state.params.W, state.params.mean)
-
-    def adjacency(self, state: State) -> Matrix:
-        """The coefficients W, (d, d)."""
-        return np.array(state.params.W)
-
-    def equations(self, problem: Problem, state: State, W: Matrix) -> Equations:
-        """Straight lines with the coefficients W, (d, d), through the mean."""
-        return LinearEquations(W, state.params.mean)
