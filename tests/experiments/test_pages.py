@@ -203,3 +203,10 @@ def test_ranks_are_counted_from_the_heaviest_row():
     share = round(rare * 2 - 1)  # the rows of the minority are ranks 1 to share
     assert 0 < share < 300 / 2
     assert common == pytest.approx((share + 1 + 300) / 2)
+
+
+def test_a_block_of_which_nothing_stays_is_left_out_of_a_quick_run():
+    data = tuple({"source": "simulate", "over": {"nodes": [nodes]}} for nodes in (10, 50))
+    mine = Experiment("mine", "Mine", data, experiment().methods, quick={"over": {"nodes": [10]}})
+    assert {case.trial.data["nodes"] for case in mine.cases()} == {10, 50}
+    assert {case.trial.data["nodes"] for case in mine.cases("quick")} == {10}

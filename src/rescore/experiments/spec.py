@@ -47,7 +47,7 @@ class Experiment:
     published: str | None = None  # a table of the paper's numbers
     protocol: str = "honest"
     figure: str | None = None
-    quick: Spec = field(default_factory=dict)  # seeds, and values that stay of each list
+    quick: Spec = field(default_factory=dict)  # seeds, and the values that stay of a list
 
     def cases(self, size: str = "full") -> list[Case]:
         """All runs, one seed after the other, so that an unfinished sweep is still balanced.
@@ -61,9 +61,11 @@ class Experiment:
         """
         check_choice("size", size, SIZES)
         seeds = self.seeds if size == "full" else int(self.quick.get("seeds", min(2, self.seeds)))
-        data = [spec for block in self.data for spec in _expanded(self._sized(block, size))]
         fixed = [block for block in self.methods if "search" not in block]
-        methods = [spec for block in fixed for spec in _expanded(self._sized(block, size))]
+        data, methods = (
+            [spec for block in blocks for spec in _expanded(self._sized(block, size))]
+            for blocks in (self.data, fixed)
+        )
         return [
             Case(m["name"], Trial(_without(d, "seeds"), _without(m, "name", "where"), seed))
             for seed in range(1 if size == "tiny" else seeds)
@@ -76,13 +78,16 @@ class Experiment:
         return replace(self, methods=methods)
 
     def _sized(self, block: Spec, size: str) -> Spec:
-        """The block with its lists cut to what a quick run keeps, or to one value and few rows."""
+        """The block with its lists cut to what a quick run keeps, or to one value and few rows.
+
+        A block of which no value is kept has no trials then.
+        """
         if size == "full":
             return block
         small = deepcopy(block)
         for name, values in small.get("over", {}).items():
             kept = self.quick.get("over", {}).get(name, values)
-            some = [value for value in values if value in kept] or values
+            some = [value for value in values if value in kept]
             small["over"][name] = some[:1] if size == "tiny" else some
         return _shrunk(small) if size == "tiny" and "source" in small else small
 
