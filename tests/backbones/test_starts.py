@@ -3,6 +3,7 @@ import pytest
 
 import rescore as rs
 from rescore.backbones.notears import NotearsBackbone
+from rescore.backbones.notears_mlp import NotearsMLPBackbone
 from rescore.backbones.starts import Starts
 from rescore.protocols import Problem
 
@@ -15,6 +16,22 @@ def objective(model):
 def test_more_starts_never_end_higher(learner, chain):
     one, more = learner().fit(chain), learner(n_starts=3).fit(chain)
     assert objective(more) <= objective(one)
+
+
+@pytest.mark.parametrize("scheme", ["path", "paper"])
+def test_networks_from_several_starts_never_end_higher(scheme, chain):
+    one, more = (rs.NotearsMLP(scheme, n_starts=n).fit(chain) for n in (1, 2))
+    assert objective(more) <= objective(one)
+    again = rs.NotearsMLP(scheme, n_starts=2).fit(chain)
+    np.testing.assert_array_equal(more.adjacency_matrix_, again.adjacency_matrix_)
+
+
+def test_networks_start_differently_and_follow_the_seed(chain):
+    problem = Problem.unconstrained(chain)
+    first, second = (s.params.x for s in Starts(NotearsMLPBackbone(), 2).init(problem).params)
+    assert (first != second).any()
+    again = Starts(NotearsMLPBackbone(), 2).init(problem).params[1].params.x
+    np.testing.assert_array_equal(second, again)
 
 
 def test_starts_differ_respect_the_mask_and_follow_the_seed(chain):

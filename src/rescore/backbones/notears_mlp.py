@@ -1,6 +1,6 @@
 """NOTEARS-MLP along a path: a penalty on cycles that starts tiny, then pruning with refits."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,6 +100,10 @@ class NotearsMLPBackbone:
         edges = inward(inputs, possible_edges(problem))
         x = networks.initial(len(edges), self.hidden, np.random.default_rng(self.seed))
         return State(_Path(inputs, x, edges, np.zeros(edges.shape), np.ones(len(edges)), 0))
+
+    def restart(self, problem: Problem, rng: np.random.Generator) -> State:
+        """The start with other random networks."""
+        return replace(self, seed=int(rng.integers(2**31))).init(problem)
 
     def pruned(self, problem: Problem, graph: Mask) -> Mask:
         """The edges of a DAG (d, d) that networks fitted to it need; required ones stay."""

@@ -1,7 +1,7 @@
 """NOTEARS-MLP as published: an L1 penalty, weight decay and an augmented Lagrangian."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -108,6 +108,10 @@ class PaperMLPBackbone:
         edges = inward(inputs, possible_edges(problem))
         x = networks.initial(len(edges), tuple(self.hidden), np.random.default_rng(self.seed))
         return State(_Dual(inputs, x, edges, alpha=0.0, rho=1.0, h=np.inf))
+
+    def restart(self, problem: Problem, rng: np.random.Generator) -> State:
+        """The start with other random networks."""
+        return replace(self, seed=int(rng.integers(2**31))).init(problem)
 
     def step(self, problem: Problem, w: Matrix, state: State) -> State:
         """One dual ascent on the weighted rows."""

@@ -1,20 +1,21 @@
 """Several starting points of one learner; the objective chooses between them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from rescore.checking import check_integer
 from rescore.equations import Equations
 from rescore.moments import Matrix
 from rescore.protocols import Backbone, Problem, State, Status
 
-SPREAD = 0.3  # of the random coefficients at a start, in standard deviations, over √d
+__all__ = ["Starts", "from_several_starts"]
 
 
 @dataclass(frozen=True)
 class Starts:
-    """Run a linear learner from W = 0 and from random W; keep the least objective.
+    """Run a learner from its own start and from random ones; keep the least objective.
 
     The starts share one compiled program.  Running it on all of them in one `vmap` takes as
     long on a CPU as running it on one after the other (0.6 to 1.0 of it, 10 to 50 variables).
@@ -42,10 +43,7 @@ class Starts:
         """The learner's own start, and random ones."""
         first: State = self.backbone.init(problem)
         rng = np.random.default_rng(self.seed)
-        others = [
-            replace(first, params=first.params._replace(W=_random(problem, rng)))
-            for _ in range(self.n_starts - 1)
-        ]
+        others = [self.backbone.restart(problem, rng) for _ in range(self.n_starts - 1)]
         return State((first, *others))
 
     def step(self, problem: Problem, w: Matrix, state: State) -> State:
@@ -83,9 +81,14 @@ def _best(states: tuple[State, ...]) -> State:
     return min(states, key=rank)
 
 
-def _random(problem: Problem, rng: np.random.Generator) -> Matrix:
-    """Small random coefficients (d, d) on the allowed edges, in the units of the variables."""
-    S = problem.rows.moments(problem.prior).covariance
-    deviations = np.sqrt(np.diag(S))
-    units = deviations / np.where(deviations > 0, deviations, 1.0)[:, None]
-    return np.where(problem.allowed, SPREAD * rng.normal(size=S.shape) * units, 0) / len(S) ** 0.5
+def from_several_starts(backbone: Any, n_starts: int, seed: int) -> Any:
+    """The learner itself where one start is enough, else `Starts` around it.
+
+    Examples
+    --------
+    >>> from rescore.backbones.dagma import DagmaBackbone
+    >>> from_several_starts(DagmaBackbone(), 1, seed=0)
+    DagmaBackbone(...)
+    """
+    many = check_integer("n_starts", n_starts, at_least=1) > 1
+    return Starts(backbone, n_starts, seed) if many else backbone

@@ -1,5 +1,8 @@
 """What every learner of straight lines answers in the same way, from its coefficients and mean."""
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from rescore.equations import Equations, LinearEquations
@@ -7,6 +10,8 @@ from rescore.moments import Matrix
 from rescore.protocols import Problem, State
 
 __all__ = ["StraightLines"]
+
+SPREAD = 0.3  # of the random coefficients at a start, in standard deviations, over √d
 
 
 class StraightLines:
@@ -21,6 +26,15 @@ class StraightLines:
     array([[1., 0.],
            [1., 1.]])
     """
+
+    def restart(self: Any, problem: Problem, rng: np.random.Generator) -> State:
+        """The start with small random coefficients, in the units of the variables."""
+        first: State = self.init(problem)
+        S = problem.rows.moments(problem.prior).covariance
+        deviations = np.sqrt(np.diag(S))
+        units = deviations / np.where(deviations > 0, deviations, 1.0)[:, None]
+        W = SPREAD * rng.normal(size=S.shape) * units / len(S) ** 0.5
+        return replace(first, params=first.params._replace(W=np.where(problem.allowed, W, 0.0)))
 
     def losses(self, problem: Problem, state: State) -> Matrix:
         """``(x_i − x_i W)_j²`` with W as it is before the threshold, (n, d)."""

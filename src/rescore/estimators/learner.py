@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from rescore.algorithm import Record
 from rescore.backbones.repeated import Repeated
-from rescore.backbones.starts import Starts
+from rescore.backbones.starts import from_several_starts
 from rescore.checking import check_integer
 from rescore.constraints import Edges
 from rescore.estimators.base import StructureLearner
@@ -162,8 +162,6 @@ class PathLearner(LinearLearner):
     random_state: int | None
 
     def _backbone(self) -> Backbone:
-        n_starts = check_integer("n_starts", self.n_starts, at_least=1)
         seed = 0 if self.random_state is None else self.random_state
         check_integer("random_state", seed, at_least=0)
-        one = super()._backbone()
-        return one if n_starts == 1 else Starts(one, n_starts, seed)
+        return from_several_starts(super()._backbone(), self.n_starts, seed)

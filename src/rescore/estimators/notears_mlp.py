@@ -4,6 +4,7 @@ from typing import Any
 
 from rescore.backbones.notears_mlp import NotearsMLPBackbone
 from rescore.backbones.notears_mlp_paper import PaperMLPBackbone
+from rescore.backbones.starts import from_several_starts
 from rescore.checking import check_choice, check_integer
 from rescore.constraints import Edges
 from rescore.estimators.learner import GraphLearner
@@ -46,6 +47,9 @@ class NotearsMLP(GraphLearner):
         Edges, by column name, that must not or must be in the graph.
     max_steps : int
         Outer steps at most; "path" takes a fixed number, below 20.
+    n_starts : int
+        Sets of random networks to start from, of which the one with the least objective is kept;
+        each costs a fit.
     random_state : int, optional
         Seed of the networks' initial weights; None is 0.
 
@@ -74,6 +78,7 @@ class NotearsMLP(GraphLearner):
         forbidden: Edges | None = None,
         required: Edges | None = None,
         max_steps: int = 100,
+        n_starts: int = 1,
         random_state: int | None = None,
     ) -> None:
         self.scheme = scheme
@@ -88,6 +93,7 @@ class NotearsMLP(GraphLearner):
         self.forbidden = forbidden
         self.required = required
         self.max_steps = max_steps
+        self.n_starts = n_starts
         self.random_state = random_state
 
     def _backbone(self) -> Backbone:
@@ -102,6 +108,9 @@ class NotearsMLP(GraphLearner):
         for name in ("lambda1", "lambda2", "threshold"):
             if getattr(self, name) is not None:
                 chosen[name] = getattr(self, name)
+        one: PaperMLPBackbone | NotearsMLPBackbone
         if check_choice("scheme", self.scheme, SCHEMES) == "paper":
-            return PaperMLPBackbone(**chosen)
-        return NotearsMLPBackbone(variance=self.variance, least_share=self.least_share, **chosen)
+            one = PaperMLPBackbone(**chosen)
+        else:
+            one = NotearsMLPBackbone(variance=self.variance, least_share=self.least_share, **chosen)
+        return from_several_starts(one, self.n_starts, seed)
