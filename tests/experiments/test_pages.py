@@ -210,3 +210,24 @@ def test_a_block_of_which_nothing_stays_is_left_out_of_a_quick_run():
     mine = Experiment("mine", "Mine", data, experiment().methods, quick={"over": {"nodes": [10]}})
     assert {case.trial.data["nodes"] for case in mine.cases()} == {10, 50}
     assert {case.trial.data["nodes"] for case in mine.cases("quick")} == {10}
+
+
+def test_settings_are_paired_with_the_same_setting_of_the_plain_learner():
+    plain, again = (
+        [
+            Case(
+                name, Trial({}, {"learner": "Notears", "parameters": {"lambda1": value}, **more}, 0)
+            )
+            for value in (0.1, 0.2)
+        ]
+        for name, more in (("NOTEARS", {}), ("NOTEARS + ReScore", {"rescore": {"tau": 0.5}}))
+    )
+    records = {
+        case.trial.key: record(case.trial, shd)
+        for case, shd in zip([*plain, *again], (9, 7, 8, 3), strict=True)
+    }
+    found = gains(tidy([*plain, *again], records))
+    assert found["gain"].tolist() == [1.0, 4.0]
+    assert found["pairs"].tolist() == [1, 1]
+    one = gains(tidy([plain[0], *again], records))  # a single plain setting serves for all
+    assert one["gain"].tolist() == [1.0, 6.0]

@@ -79,9 +79,7 @@ def _coverage(experiment: Experiment, runs: pd.DataFrame, size: str) -> str:
 
 def _means(runs: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
     found = cells(runs)
-    keys = [*runs.attrs["data"], "method"]
-    several = len(found) > 0 and found["setting"].nunique() > found["method"].nunique()
-    table = found[[*keys, "setting"] if several else keys].copy()
+    table = found[_keys(found, runs)].copy()
     for name, digits in SCORES.items():
         table[name.upper()] = _spreads(found[name], found[f"{name}_std"], digits)
         _add_published(table, found, theirs, name, digits)
@@ -91,6 +89,12 @@ def _means(runs: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
     _add_published(table, found, theirs, "seconds", 1)
     table["runs"] = found["runs"]
     return table.astype(str)
+
+
+def _keys(found: pd.DataFrame, runs: pd.DataFrame) -> list[str]:
+    """What tells rows of a table apart: the data, the method, and its setting if it has several."""
+    several = found.groupby("method")["setting"].nunique().max() > 1 if len(found) else False
+    return [*runs.attrs["data"], "method", *(["setting"] if several else [])]
 
 
 def _add_published(
@@ -105,7 +109,7 @@ def _add_published(
 
 def _gains(runs: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
     found = gains(runs)
-    table = found[[*runs.attrs["data"], "method"]].copy()
+    table = found[_keys(found, runs)].copy()
     table["gain"] = [
         f"{gain:+.1f}" + (f" ± {half:.1f}" if np.isfinite(half) else "")
         for gain, half in zip(found["gain"], found["half_interval"], strict=True)
@@ -166,8 +170,8 @@ def _ranks(runs: pd.DataFrame, records: Mapping[str, Record], theirs: pd.DataFra
 
 def _uncounted(runs: pd.DataFrame) -> pd.DataFrame:
     bad = runs[~runs["status"].isin(["ok"])]
-    keys = [*runs.attrs["data"], "method", "status"]
-    return bad.groupby(keys, dropna=False).size().rename("trials").reset_index().astype(str)
+    counts = bad.groupby(["method", "status"], sort=False).size().rename("trials")
+    return counts.reset_index().astype(str)
 
 
 def _spreads(means: pd.Series, stds: pd.Series, digits: int) -> list[str]:
@@ -187,4 +191,5 @@ def _percents(gain: pd.Series, before: pd.Series) -> list[str]:
 def _percent(gain: float, before: float) -> str:
     if np.isnan(gain):
         return ""
-    return f"{100 * gain / before:+.0f} %" if before else "0 %"
+    share = round(100 * gain / before) if before else 0
+    return f"{share:+d} %" if share else "0 %"

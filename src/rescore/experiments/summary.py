@@ -81,7 +81,8 @@ def best_setting(table: pd.DataFrame, metric: str = "shd") -> pd.DataFrame:
 def gains(table: pd.DataFrame, metric: str = "shd") -> pd.DataFrame:
     """``plain − ReScore`` on the same data sets: mean, half its 95 % interval, and their number.
 
-    ``before`` is the mean of the plain learner on them.
+    ``before`` is the mean of the plain learner on them.  Where the plain learner has several
+    settings, one of ReScore is paired with those of the same values.
 
     Examples
     --------
@@ -93,19 +94,31 @@ def gains(table: pd.DataFrame, metric: str = "shd") -> pd.DataFrame:
     """
     from scipy.stats import t
 
-    good = table[table["status"] == "ok"]
-    keys = [*table.attrs["data"], "seed"]
-    again = good[good["method"].str.contains(RESCORED, regex=False)]
-    again = again.assign(plain=again["method"].str.split(RESCORED, regex=False).str[0])
-    plain = good[["method", *keys, metric]].rename(columns={"method": "plain"})
-    both = again.merge(plain, on=["plain", *keys], suffixes=("", "_plain"))
+    both = _pairs(table, metric)
     both["difference"] = both[f"{metric}_plain"] - both[metric]
-    grouped = both.groupby([*table.attrs["data"], "method"], sort=False, dropna=False)
+    keys = [*table.attrs["data"], "method", "setting"]
+    grouped = both.groupby(keys, sort=False, dropna=False)
     found = grouped["difference"].agg(gain="mean", std="std", pairs="count")
     found = found.assign(before=grouped[f"{metric}_plain"].mean()).reset_index()
     quantile = t.ppf(0.975, np.maximum(found["pairs"] - 1, 1))
     found["half_interval"] = quantile * found.pop("std") / np.sqrt(found["pairs"])
-    return _in_order(found, table, [*table.attrs["data"], "method"])
+    return _in_order(found, table, keys)
+
+
+def _pairs(table: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Each good run with ReScore beside the plain one on the same data."""
+    good = table[table["status"] == "ok"]
+    again = good[good["method"].str.contains(RESCORED, regex=False)]
+    again = again.assign(plain=again["method"].str.split(RESCORED, regex=False).str[0])
+    keys = ["plain", *table.attrs["data"], "seed"]
+    plain = good.rename(columns={"method": "plain"})[[*keys, "setting", metric]]
+    several = plain.groupby("plain")["setting"].nunique() > 1
+    both = again.merge(plain, on=keys, suffixes=("", "_plain"))
+    same = [
+        not several[name] or set(theirs.split(", ")) <= set(ours.split(", "))
+        for name, theirs, ours in both[["plain", "setting_plain", "setting"]].to_numpy()
+    ]
+    return both[np.array(same, dtype=bool)].copy()
 
 
 def group_ranks(table: pd.DataFrame, records: Mapping[str, Record]) -> pd.DataFrame:
