@@ -162,8 +162,8 @@ def _ranks(runs: pd.DataFrame, records: Mapping[str, Record], theirs: pd.DataFra
         return found
     there = theirs[theirs["metric"] == "average_rank"]
     if len(there):
-        rank = {str(row["without"]): row["mean"] for _, row in there.iterrows()}
-        found["published rank"] = [rank.get(group, "") for group in found["group"]]
+        rank = there.set_index("group")["mean"].round(1)
+        found["published ranking"] = found["group"].map(rank)
     found["rank"] = found["rank"].round(1)
     return found.astype(str)
 

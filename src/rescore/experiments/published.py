@@ -9,6 +9,7 @@ from importlib.resources import files
 import pandas as pd
 
 from rescore.checking import check_choice
+from rescore.datasets.sachs import CONDITIONS
 
 __all__ = ["PUBLISHED", "published"]
 
@@ -65,9 +66,11 @@ def _sachs() -> pd.DataFrame:
 
 
 def _groups() -> pd.DataFrame:
+    """Without rows of a condition, which the paper numbers."""
     names = {"group": "without", "shd_without": "shd", "tpr_without": "tpr"}
     table = _read("sachs_groups").rename(columns=names).assign(method="NOTEARS-MLP")
-    return table.melt(["without", "method"], var_name="metric", value_name="mean")
+    table["group"] = table["without"].map(dict(enumerate(CONDITIONS)))
+    return table.melt(["without", "group", "method"], var_name="metric", value_name="mean")
 
 
 def _corrupted() -> pd.DataFrame:
