@@ -120,7 +120,7 @@ def _step(f: ValueAndGradient, s: _Search, penalty: Array, rtol: float) -> _Sear
     enough = s.value - value > rtol * jnp.maximum(jnp.abs(s.value), 1.0)
     memory = _remember(s.memory, x - s.x, gradient - s.gradient, good)
     taken = (x, value, gradient, jnp.ones(()), ~enough)
-    shorter = s.length * _shrinkage(value - s.value, expected)
+    shorter = s.length * shrinkage(value - s.value, expected)
     halved = (s.x, s.value, s.gradient, shorter, s.length < SHORTEST)
     x, value, gradient, length, stalled = (
         jnp.where(good, a, b) for a, b in zip(taken, halved, strict=True)
@@ -128,8 +128,16 @@ def _step(f: ValueAndGradient, s: _Search, penalty: Array, rtol: float) -> _Sear
     return _Search(x, value, gradient, memory, length, s.iterations + 1, stalled)
 
 
-def _shrinkage(rise: Array, expected: Array) -> Array:
-    """Where the parabola through the failed step has its minimum, kept within 0.1 and 0.5."""
+def shrinkage(rise: Array, expected: Array) -> Array:
+    """Where the parabola through the failed step has its minimum, kept within 0.1 and 0.5.
+
+    The step raised the value by ``rise`` where its slope had promised ``expected``, below zero.
+
+    Examples
+    --------
+    >>> print(shrinkage(jnp.array(1.0), jnp.array(-1.0)))
+    0.25
+    """
     at = -expected / (2 * (rise - expected))
     return jnp.where(jnp.isfinite(at), jnp.clip(at, 0.1, 0.5), 0.1)
 

@@ -1,16 +1,13 @@
 """Minimise a smooth function by limited-memory quasi-Newton steps, as one compiled loop."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-ValueAndGradient = Callable[[Array], tuple[Array, Array]]
+from rescore.owlqn import ARMIJO, MEMORY, ValueAndGradient, shrinkage
 
-MEMORY = 10  # pairs kept for the quasi-Newton matrix
-ARMIJO = 1e-4  # least share of the predicted decrease a step must bring
 SHORTEST = 1e-10  # step length at which the line search gives up
 
 
@@ -71,18 +68,12 @@ def _step(f: ValueAndGradient, s: _Search, rtol: float) -> _Search:
     enough = s.value - value > rtol * jnp.maximum(jnp.abs(value), 1.0)
     steps, changes = _remember(s, x - s.x, gradient - s.gradient, good)
     taken = (x, value, gradient, jnp.ones_like(s.length), ~enough)
-    shorter = s.length * _shrinkage(value - s.value, expected)
+    shorter = s.length * shrinkage(value - s.value, expected)
     kept = (s.x, s.value, s.gradient, shorter, s.length < SHORTEST)
     x, value, gradient, length, stalled = (
         jnp.where(good, a, b) for a, b in zip(taken, kept, strict=True)
     )
     return _Search(x, value, gradient, steps, changes, length, s.iterations + 1, stalled)
-
-
-def _shrinkage(rise: Array, expected: Array) -> Array:
-    """Where the parabola through the failed step has its minimum, kept within 0.1 and 0.5."""
-    at = -expected / (2 * (rise - expected))
-    return jnp.where(jnp.isfinite(at), jnp.clip(at, 0.1, 0.5), 0.1)
 
 
 def _remember(s: _Search, step: Array, change: Array, good: Array) -> tuple[Array, Array]:
