@@ -172,6 +172,18 @@ def test_cells_worse_than_published_are_listed(filled):
     assert [float(cell.split()[0]) for cell in best["published SHD"]] == [4.6, 8.8]
 
 
+def test_data_that_were_published_in_one_kind_have_their_best_beside_each_of_ours(tmp_path):
+    data = ({"source": "simulate", "mechanism": "linear", "graph": "ER", "degree": 2,
+             "over": {"nodes": [10, 20], "samples": [100, 200]}},)  # fmt: skip
+    mine = Experiment("mine", "Mine", data, experiment().methods, 1, published="synthetic")
+    store = Store(tmp_path)
+    for case in mine.cases():
+        store.write(record(case.trial, case.trial.data["samples"]))
+    best = contents(mine, store).tables["The best of each setting"]
+    assert best["SHD"].tolist() == ["100.0", "200.0", "100.0", "200.0"]
+    assert [float(cell.split()[0]) for cell in best["published SHD"]] == [4.6, 4.6, 8.8, 8.8]
+
+
 def test_the_page_of_a_search_counts_the_setting_with_the_least_held_out_loss(tmp_path):
     data = ({"source": "simulate", "hold": 0.2},)
     space = {"parameters.lambda1": [0.1, 0.2]}
@@ -189,9 +201,9 @@ def test_the_page_of_a_search_counts_the_setting_with_the_least_held_out_loss(tm
         made = record(trial, shd)
         store.write(made | {"result": made["result"] | {"held_out": held_out}})
     table = contents(mine, store).tables["Mean ± standard deviation over data sets"]
-    assert table[["method", "SHD"]].to_numpy().tolist() == [
-        ["NOTEARS", "5.0"],
-        ["NOTEARS + ReScore", "9.0"],
+    assert table[["method", "setting", "SHD"]].to_numpy().tolist() == [
+        ["NOTEARS", "lambda1=0.1", "5.0"],
+        ["NOTEARS + ReScore", "lambda1=0.2, tau=0.5", "9.0"],
     ]
 
 

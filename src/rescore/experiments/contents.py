@@ -63,7 +63,7 @@ def _chosen(experiment: Experiment, runs: pd.DataFrame) -> pd.DataFrame:
     wanted = runs["method"].isin(names)
     best = best_setting(runs[wanted], "held_out_loss")
     kept = pd.concat([runs[~wanted], best], ignore_index=True)
-    kept.attrs = runs.attrs
+    kept.attrs = runs.attrs | {"chosen": len(best) > 0}
     return kept
 
 
@@ -92,9 +92,10 @@ def _means(runs: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _keys(found: pd.DataFrame, runs: pd.DataFrame) -> list[str]:
-    """What tells rows of a table apart: the data, the method, and its setting if it has several."""
+    """What tells rows apart: the data, the method, and its setting if it has or had several."""
     several = found.groupby("method")["setting"].nunique().max() > 1 if len(found) else False
-    return [*runs.attrs["data"], "method", *(["setting"] if several else [])]
+    shown = several or runs.attrs.get("chosen", False)
+    return [*runs.attrs["data"], "method", *(["setting"] if shown else [])]
 
 
 def _add_published(
@@ -130,11 +131,11 @@ def _best(runs: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
     found = cells(runs)
     there = theirs[theirs["metric"] == "shd"]
     shared = [name for name in keys if name in there]
-    if not shared or shared != keys or not len(found):
+    if not shared or not len(found):
         return pd.DataFrame()
     ours = found.sort_values("shd", kind="stable").drop_duplicates(keys)
-    best = there.sort_values("mean", kind="stable").drop_duplicates(keys)
-    both = ours.merge(best, on=keys, suffixes=("", "_published")).sort_values(keys)
+    best = there.sort_values("mean", kind="stable").drop_duplicates(shared)
+    both = ours.merge(best, on=shared, suffixes=("", "_published")).sort_values(keys)
     table = both[keys].copy()
     table["ours"] = both["method"]
     table["SHD"] = _spreads(both["shd"], both["shd_std"], 1)

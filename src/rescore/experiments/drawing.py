@@ -14,6 +14,8 @@ from rescore.experiments.summary import cells
 __all__ = ["draw"]
 
 METRICS = {"shd": "SHD", "sid": "SID", "tpr": "TPR", "fdr": "FDR"}
+MANY, FEW = "#999999", "#c44e52"  # rows like most, and the minority
+ABREAST = 3  # panels of a figure of rows, side by side
 COLOURS = ("#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860")
 
 
@@ -27,7 +29,7 @@ def draw(experiment: Experiment, runs: pd.DataFrame, store: Store, path: Path) -
         figure = _rows(runs, store, Figure)
     else:
         figure = _curves(runs, str(experiment.figure), Figure)
-    figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
+    figure.savefig(path, metadata={"Date": None}, bbox_inches="tight", dpi=150)
     return path
 
 
@@ -68,13 +70,24 @@ def _rows(runs: pd.DataFrame, store: Store, new_figure: Any) -> Any:
     records = store.read()
     # A fit that was stopped after its first reweighting has not converged, and is meant here.
     good = runs[runs["status"].isin(["ok", "not converged"])].drop_duplicates("method")
-    figure = new_figure(figsize=(4 * len(good), 3.2), layout="constrained")
-    axes = figure.subplots(1, len(good), squeeze=False)[0]
-    for axis, (method, key) in zip(axes, good[["method", "key"]].to_numpy(), strict=True):
-        rows = pd.DataFrame(records[key]["result"]["rows"])
-        rare = rows["group"] != rows["group"].mode()[0]
-        for part, colour, label in ((rows[~rare], "#999999", None), (rows[rare], "#c44e52", 1)):
-            axis.scatter(part["loss"], part["weight"], s=6, c=colour, label=label and "minority")
+    down = -(-len(good) // ABREAST)
+    figure = new_figure(figsize=(4 * ABREAST, 3.2 * down), layout="constrained")
+    grid = figure.subplots(down, ABREAST, squeeze=False).ravel()
+    for axis, (method, key) in zip(grid, good[["method", "key"]].to_numpy(), strict=False):
+        _scatter(axis, pd.DataFrame(records[key]["result"]["rows"]))
         axis.set(title=method, xlabel="loss of the row", ylabel="n · weight")
-    axes[0].legend(fontsize=7)
+    for axis in grid[len(good) :]:
+        axis.set_axis_off()
     return figure
+
+
+def _scatter(axis: Any, rows: pd.DataFrame) -> None:
+    if "group" not in rows:
+        axis.scatter(rows["loss"], rows["weight"], s=6, rasterized=True, c=MANY)
+        return
+    rare = rows["group"] != rows["group"].mode()[0]
+    axis.scatter(rows["loss"][~rare], rows["weight"][~rare], s=6, rasterized=True, c=MANY)
+    axis.scatter(
+        rows["loss"][rare], rows["weight"][rare], s=6, rasterized=True, c=FEW, label="minority"
+    )
+    axis.legend(fontsize=7)

@@ -96,8 +96,7 @@ def _rows(data: Any, model: Any) -> dict[str, list[Any]]:
     n = len(model.sample_weight_)
     columns = {"weight": model.sample_weight_ * n, "loss": model.row_losses_}
     rows = {name: [_short(value) for value in column] for name, column in columns.items()}
-    groups = [] if data.groups is None else data.groups.astype(str).tolist()
-    return rows | {"group": groups}
+    return rows if data.groups is None else rows | {"group": data.groups.astype(str).tolist()}
 
 
 def _number(value: Any) -> float | None:
