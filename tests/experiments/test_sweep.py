@@ -8,9 +8,12 @@ import sys
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from rescore import simulate
 from rescore.experiments import store as store_module
+from rescore.experiments.building import dataset
 from rescore.experiments.running import run_trial
 from rescore.experiments.spec import Case, read_experiment
 from rescore.experiments.store import Store
@@ -36,6 +39,14 @@ def without_time(record):
 def test_running_a_trial_is_pure():
     (trial,) = trials(1)
     assert without_time(run_trial(trial)) == without_time(run_trial(trial))
+
+
+def test_methods_share_the_data_and_leave_them_as_they_are():
+    data = dataset(DATA, seed=0)
+    for method in ({"learner": "Linear"}, {"learner": "SortNRegress", "rescore": {"tau": 0.5}}):
+        assert run_trial(Trial(DATA, method, 0))["status"] == "ok"
+    assert dataset(DATA, seed=0) is data
+    pd.testing.assert_frame_equal(data.X, simulate(nodes=5, samples=100, random_state=0).X)
 
 
 def test_a_record_tells_its_whole_trial(tmp_path):

@@ -1,6 +1,8 @@
 """From the words of a trial to its data set and its learner."""
 
+import json
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,12 @@ def dataset(spec: Mapping[str, Any], seed: int) -> Dataset:
     >>> dataset({"source": "simulate", "nodes": 5, "samples": 50}, seed=3)
     Dataset(n=50, d=5, names=('x0', 'x1', 'x2', 'x3', …), edges=10, ...)
     """
-    options = dict(spec)
+    return _made(json.dumps(spec, sort_keys=True), seed)
+
+
+@lru_cache(maxsize=2)  # methods take turns on the same data, which can cost more than a fit
+def _made(words: str, seed: int) -> Dataset:
+    options = json.loads(words)
     source = SOURCES[check_choice("source", options.pop("source"), SOURCES)]
     try:
         return source(seed=seed, **options)
