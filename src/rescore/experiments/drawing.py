@@ -21,6 +21,7 @@ COLOURS = ("#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860")
 
 def draw(experiment: Experiment, runs: pd.DataFrame, store: Store, path: Path) -> Path | None:
     """The experiment's figure as a file; none while there is nothing to draw."""
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     if not (runs["status"] == "ok").any():
@@ -29,7 +30,8 @@ def draw(experiment: Experiment, runs: pd.DataFrame, store: Store, path: Path) -
         figure = _rows(runs, store, Figure)
     else:
         figure = _curves(runs, str(experiment.figure), Figure)
-    figure.savefig(path, metadata={"Date": None}, bbox_inches="tight", dpi=150)
+    with rc_context({"svg.hashsalt": experiment.name}):  # the same records, the same file
+        figure.savefig(path, metadata={"Date": None}, bbox_inches="tight", dpi=150)
     return path
 
 
