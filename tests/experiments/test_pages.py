@@ -147,6 +147,16 @@ def test_every_declared_experiment_has_a_page(tiny, name):
     assert (find(name).figure is None) != (folder / f"{name}.svg").exists()
 
 
+def test_the_same_records_give_the_same_figure(tiny):
+    folder, store = tiny
+
+    def figure():
+        write_pages([find("weights-at-tau")], store, folder, "tiny")
+        return (folder / "weights-at-tau.svg").read_bytes()
+
+    assert figure() == figure()
+
+
 def test_a_page_needs_records_alone(filled, tmp_path):
     first = contents(experiment(), filled)
     filled.pack()

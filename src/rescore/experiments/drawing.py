@@ -84,12 +84,9 @@ def _rows(runs: pd.DataFrame, store: Store, new_figure: Any) -> Any:
 
 
 def _scatter(axis: Any, rows: pd.DataFrame) -> None:
-    if "group" not in rows:
-        axis.scatter(rows["loss"], rows["weight"], s=6, rasterized=True, c=MANY)
-        return
-    rare = rows["group"] != rows["group"].mode()[0]
-    axis.scatter(rows["loss"][~rare], rows["weight"][~rare], s=6, rasterized=True, c=MANY)
-    axis.scatter(
-        rows["loss"][rare], rows["weight"][rare], s=6, rasterized=True, c=FEW, label="minority"
-    )
-    axis.legend(fontsize=7)
+    group = rows.get("group", pd.Series("", rows.index))
+    rare = group != group.mode()[0]
+    for part, colour, label in ((rows[~rare], MANY, None), (rows[rare], FEW, "minority")):
+        axis.scatter(part["loss"], part["weight"], s=6, c=colour, label=label, rasterized=True)
+    if rare.any():
+        axis.legend(fontsize=7)
