@@ -9,7 +9,7 @@ import time
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from rescore.simulation import simulate  # after the thread counts: BLAS reads them once
+from rescore.data.simulate import simulate  # after the thread counts: BLAS reads them once
 
 SAMPLES, NODES = 2000, 50
 

@@ -53,9 +53,9 @@ def dataset(name, seed):
     if name != "t5 noise":
         settings = (DATA | NONLINEAR)[name]
         return rs.simulate(**({"nodes": 20, "degree": 2} | settings), random_state=seed)
-    from rescore.simulation import streams
-    from rescore.simulation.graphs import erdos_renyi
-    from rescore.simulation.mechanisms import propagate
+    from rescore.data.mechanisms import propagate
+    from rescore.data.random_graphs import erdos_renyi
+    from rescore.data.simulate import streams
 
     rng = streams(seed)
     graph = erdos_renyi(20, 2, rng.graph)

@@ -17,8 +17,8 @@ import pandas as pd
 
 import rescore as rs
 from rescore.weightings.exact import Exact
+from rescore.weightings.fixed import Uniform
 from rescore.weightings.neural import Neural
-from rescore.weightings.uniform import Uniform
 
 LEARNERS, SEEDS, ROUNDS = ("Notears", "Linear"), range(3), 5
 WEIGHTS = {

@@ -7,8 +7,9 @@ from sphinx.application import Sphinx
 
 import rescore
 
-sys.path.insert(0, str(Path(__file__).parent))  # for command_reference, beside this file
+sys.path.insert(0, str(Path(__file__).parent))  # for the two beside this file
 from command_reference import commands_as_markdown
+from learner_reference import learners_as_markdown, table_of_learners
 
 project = "rescore"
 author = "the authors of rescore"
@@ -53,12 +54,21 @@ default_role = "py:obj"
 python_maximum_signature_line_length = 80
 
 
-def fill_in_commands(app: Sphinx, page: str, source: list[str]) -> None:
-    """The commands, read from the program itself, in the place the page keeps for them."""
-    if page == "reference/command-line":
-        source[0] = source[0].replace("<!-- commands -->", commands_as_markdown())
+PLACES = {
+    "reference/command-line": {"<!-- commands -->": commands_as_markdown},
+    "reference/learners": {
+        "<!-- table of learners -->": table_of_learners,
+        "<!-- learners -->": learners_as_markdown,
+    },
+}
+
+
+def fill_in(app: Sphinx, page: str, source: list[str]) -> None:
+    """Commands and learners, read from the program itself, in the places that pages keep."""
+    for place, text in PLACES.get(page, {}).items():
+        source[0] = source[0].replace(place, text())
 
 
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
-    app.connect("source-read", fill_in_commands)
+    app.connect("source-read", fill_in)

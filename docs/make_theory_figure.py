@@ -27,9 +27,9 @@ from pathlib import Path
 import numpy as np
 
 import rescore as rs
+from rescore import weight_box
 from rescore.moments import Matrix, Rows
-from rescore.weightings import box
-from rescore.weightings.exact import likelihood_units
+from rescore.weight_box import likelihood_units
 
 SIZES = tuple(250 * 2**k for k in range(11))  # 250 ... 256,000
 SEEDS = range(100, 110)
@@ -60,7 +60,7 @@ def distance(X: Matrix, loss: str) -> float:
     for _ in range(ROUNDS):
         losses = rows.squared_residuals(W, mean)
         per_row = losses.sum(axis=1) if loss == "raw" else likelihood_units(losses, prior)
-        W, mean = regressions(rows, box.heaviest(per_row, prior, TAU))
+        W, mean = regressions(rows, weight_box.heaviest(per_row, prior, TAU))
     above = np.triu_indices(len(W), 1)
     return float(np.sqrt(np.mean((W - plain)[above] ** 2)))
 

@@ -11,7 +11,7 @@ import numpy as np
 
 import rescore as rs
 
-LEARNER = rs.Notears(standardize=True)
+LEARNER = rs.Linear(standardize=True)
 MODELS = {
     "plain": LEARNER,
     "exact (automatic here)": rs.ReScore(LEARNER),

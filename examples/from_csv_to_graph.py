@@ -16,7 +16,7 @@ def main() -> None:
         data.X.to_csv(path, index=False)
         table = rs.Dataset.read(path)
 
-    model = rs.ReScore(rs.Notears(lambda1=0.1), tau=0.2).fit(table.X)
+    model = rs.ReScore().fit(table.X)  # around the recommended learner, rs.Linear()
     print(model.status_.value)
     for cause, effect, weight in model.causal_graph_.edges(data="weight"):
         print(f"{cause} -> {effect}  {weight:+.2f}")

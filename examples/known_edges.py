@@ -5,9 +5,9 @@ import rescore as rs
 
 def main() -> None:
     data = rs.simulate(nodes=5, degree=1, samples=500, random_state=2)
-    free = rs.Notears().fit(data.X)
+    free = rs.Linear().fit(data.X)
     cause, effect = next(iter(free.causal_graph_.edges))
-    told = rs.Notears(forbidden=[(cause, effect)], required=[("x0", "x4")]).fit(data.X)
+    told = rs.Linear(forbidden=[(cause, effect)], required=[("x0", "x4")]).fit(data.X)
     print("without knowledge:", sorted(free.causal_graph_.edges))
     print("with knowledge:   ", sorted(told.causal_graph_.edges))
     assert not told.causal_graph_.has_edge(cause, effect)

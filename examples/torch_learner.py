@@ -19,7 +19,7 @@ class Layer(torch.nn.Module):
         return State((0, torch.nn.Parameter(torch.zeros(d, d, dtype=torch.float64))))
 
     def residuals(self, problem: Problem, W: torch.Tensor) -> torch.Tensor:
-        X = torch.tensor(problem.rows.values)
+        X = torch.tensor(problem.rows.matrix())
         mean = torch.tensor(problem.prior) @ X
         return (X - mean) - (X - mean) @ (W * torch.tensor(problem.allowed))
 

@@ -1,9 +1,11 @@
 """Data shared by the tests; few shapes, because each number of columns compiles once."""
 
+import os
 import tempfile
 from pathlib import Path
 
 import jax
+import jaxlib
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -13,6 +15,12 @@ from hypothesis import settings
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("new", deadline=None, print_blob=True)
 settings.load_profile("same")
+
+# Most of the time goes into compiling programs that then run for a moment.  XLA's older emitters
+# make the same programs in half the time; `XLA_FLAGS= make test` compiles as users do.  XLA ends
+# the process at a flag it does not know, so only the release that was tried gets it.
+if jaxlib.__version__.startswith("0.10."):
+    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 
 # Compiled programs are shared between the workers of a run and with the next run.
 jax.config.update("jax_compilation_cache_dir", str(Path(tempfile.gettempdir(), "rescore-jax")))

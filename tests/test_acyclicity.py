@@ -4,10 +4,17 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from rescore.acyclicity import expm1, log_det, polynomial, trace_exponential
-from rescore.graph import is_dag
+from rescore.acyclicity import expm1, log_det, polynomial, saturating, trace_exponential
+from rescore.graph.dag import is_dag
 
-ALL = [trace_exponential, polynomial, log_det]
+
+@jax.jit
+def of_weights(W):
+    """The measure of squares as one of weights, with the gradient that JAX finds."""
+    return jax.value_and_grad(lambda W: saturating(W * W))(W)
+
+
+ALL = [trace_exponential, polynomial, log_det, of_weights]
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +62,9 @@ def test_values_equal_scipy(scale):
     assert float(trace_exponential(W)[0]) == pytest.approx(np.trace(E) - 5, rel=1e-10)
     P = np.linalg.matrix_power(np.eye(5) + A / 5, 5)
     assert float(polynomial(W)[0]) == pytest.approx(np.trace(P) - 5, rel=1e-10)
+    B = A / (1 + A)
+    P = np.linalg.matrix_power(np.eye(5) + B / 8, 8)
+    assert float(saturating(jnp.asarray(A))) == pytest.approx(np.trace(P) - 5, rel=1e-10)
 
 
 def test_log_det_equals_numpy_inside_its_domain():
@@ -67,12 +77,13 @@ def test_log_det_is_infinite_outside_its_domain():
     assert float(log_det(random_weights(0, scale=3.0))[0]) == np.inf
 
 
-@pytest.mark.parametrize("h", [trace_exponential, polynomial])
+@pytest.mark.parametrize("h", [trace_exponential, polynomial, of_weights])
 @pytest.mark.parametrize("back", [1e-3, 1e-6, 1e-9])
 def test_small_cycles_show_to_full_precision(h, back):
     """tr e^{W∘W} − d is back² here; as a difference from d it would drown in rounding."""
     W = np.array([[0.0, 1.0], [back, 0.0]])
-    factor = {trace_exponential: 1.0, polynomial: 0.5}[h]
+    # The square of the weight one saturates at a half; a cycle of two counts half when k = 2.
+    factor = {trace_exponential: 1.0, polynomial: 0.5, of_weights: 0.25}[h]
     leading = factor * back**2
     assert float(h(W)[0]) == pytest.approx(leading, rel=1e-5)
 
@@ -82,6 +93,7 @@ def test_never_negative_even_when_large(d):
     W = np.triu(np.random.default_rng(0).normal(size=(d, d)), 1) * 0.1
     assert float(trace_exponential(W)[0]) >= 0
     assert float(polynomial(W)[0]) >= 0
+    assert float(saturating(W * W)) >= 0
 
 
 def test_overflow_is_not_finite_rather_than_wrong():

@@ -9,8 +9,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import rescore as rs
-from rescore.graph import is_dag
-from rescore.tables.table import DataWarning
+from rescore.graph.dag import is_dag
+from rescore.tables.convert import DataWarning
 
 LEARNERS = [rs.Notears(), rs.ReScore(rs.Notears())]
 each_learner = pytest.mark.parametrize("learner", LEARNERS, ids=lambda e: type(e).__name__)

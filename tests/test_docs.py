@@ -18,6 +18,7 @@ DOCS = ROOT / "docs"
 SITE = sorted(DOCS.rglob("*.md"))
 PAGES = [ROOT / "README.md", *SITE]
 COMMANDS = runpy.run_path(str(DOCS / "command_reference.py"))
+LEARNERS = runpy.run_path(str(DOCS / "learner_reference.py"))
 FENCE = re.compile(r"^(```+)([^\n`]*)\n(.*?)^\1 *$", flags=re.DOTALL | re.MULTILINE)
 SHELL_WORDS = {"|", "&&", ";", ">", "2>"}
 
@@ -133,6 +134,13 @@ def test_relative_links_lead_somewhere(path):
         assert not anchor or anchor in anchors(there), f"{path.name}: no heading {target}"
 
 
+@pytest.mark.parametrize("path", SITE, ids=ids)
+def test_a_page_of_the_site_links_to_no_markdown_outside_it(path):
+    """Sphinx makes pages of docs/ alone; of what lies elsewhere it can only hand over the file."""
+    for target in re.findall(r"\]\(([^)\s#]+\.md)\)", prose(path)):
+        assert (path.parent / target).resolve().is_relative_to(DOCS), f"{path.name}: {target}"
+
+
 @pytest.mark.parametrize("path", PAGES, ids=ids)
 def test_dotted_names_exist(path):
     for name in set(re.findall(r"`(rescore(?:\.\w+)+)`", path.read_text())):
@@ -150,6 +158,8 @@ def _resolve(name: str) -> object:
 
 def test_the_reference_has_every_public_name_once():
     pages = "\n".join(path.read_text() for path in (DOCS / "reference").glob("*.md"))
+    assert "<!-- table of learners -->" in pages
+    pages = pages.replace("<!-- learners -->", LEARNERS["learners_as_markdown"]())
     listed = re.findall(r"^\.\. auto(?:class|function):: (?:rescore\.)?(\w+)$", pages, re.MULTILINE)
     assert sorted(listed) == sorted(rescore.__all__)
 

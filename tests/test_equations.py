@@ -14,16 +14,15 @@ from sklearn.model_selection import GridSearchCV
 
 import rescore as rs
 from rescore.algorithm import rescore
-from rescore.backbones.gran_dag import GranDAGBackbone
-from rescore.backbones.notears_mlp import NotearsMLPBackbone
-from rescore.backbones.notears_mlp_paper import PaperMLPBackbone
 from rescore.equations import LinearEquations, NetworkEquations, from_arrays, residual_moments
-from rescore.estimators import GranDAG, NotearsMLP
+from rescore.learners.networks.gran_dag import GranDAG, GranDAGBackbone
+from rescore.learners.networks.notears_mlp import NotearsMLP, NotearsMLPBackbone
+from rescore.learners.networks.notears_mlp_paper import PaperMLPBackbone
 from rescore.moments import Rows
 from rescore.protocols import Problem
-from rescore.tables.table import DataWarning
+from rescore.tables.convert import DataWarning
 from rescore.weightings.exact import Exact
-from rescore.weightings.uniform import Uniform
+from rescore.weightings.fixed import Uniform
 
 NAMES = list("abcde")
 LINEAR = [

@@ -1,8 +1,11 @@
+import ast
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from rescore import moments
-from rescore.moments import Rows
+from rescore.moments import Regression, Rows
 from rescore.protocols import Problem
 
 
@@ -66,8 +69,47 @@ def test_robust_variances_equal_the_spread_of_repeated_samples():
         X = np.column_stack([x, 2 * x + rng.normal(size=200) * x**2])
         w = np.full(200, 1 / 200)
         rows = Rows(X)
-        b, variance = rows.coefficients(np.array([0]), 1, rows.moments(w), w, np.ones(200))
+        moments = rows.moments(w)
+        C = np.linalg.inv(moments.covariance[:1, :1])
+        b = C @ moments.covariance[:1, 1]
+        one = Regression(1, np.array([0]), b, C)
+        [variance] = rows.coefficient_variances([one], w, np.ones(200), moments)
         found.append(b[0])
         claimed.append(variance[0])
     assert np.mean(found) == pytest.approx(2, abs=0.05)
     assert np.mean(claimed) == pytest.approx(np.var(found), rel=0.25)
+
+
+def test_nothing_else_reads_the_rows_of_a_problem():
+    """So that they can come from files or a cluster: every use has a name, a method of `Rows`."""
+    package = Path(moments.__file__).parent
+    readers = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr == "_values"
+    }
+    assert readers == {"moments.py"}
+    assert not hasattr(Rows(np.eye(2)), "values")
+
+
+def test_parts_and_columns_are_those_of_the_rows():
+    X = np.random.default_rng(0).normal(size=(6, 3))
+    rows, used = Rows(X), np.array([True, False, True, True, False, True])
+    np.testing.assert_array_equal(rows.part(used).matrix(), X[[0, 2, 3, 5]])
+    columns = rows.columns(np.array([2, 0]))
+    np.testing.assert_array_equal(columns, X[:, [2, 0]])
+    columns[:] = 0.0
+    np.testing.assert_array_equal(rows.matrix(), X)
+    assert X.any()
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1.0, 1e149])
+def test_standardised_columns_have_mean_zero_and_deviation_one(scale):
+    rng = np.random.default_rng(0)
+    X, w = scale * (rng.normal(size=(80, 3)) + 5), rng.dirichlet(np.ones(80))
+    X[:, 1] = 0.1 * scale
+    Z, mean, deviation = moments.standardised(X, w)
+    np.testing.assert_allclose(w @ Z, 0.0, atol=1e-12)
+    np.testing.assert_allclose(w @ Z**2, [1.0, 0.0, 1.0], atol=1e-12)
+    np.testing.assert_allclose(mean + Z * deviation, X, rtol=1e-12)

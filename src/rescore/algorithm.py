@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from rescore.equations import Equations
-from rescore.graph import cut_to_dag, threshold
+from rescore.graph.dag import cut_to_dag, threshold
 from rescore.moments import Matrix
 from rescore.protocols import Backbone, Problem, State, Status, Weighting
-from rescore.weightings.box import ceiling_share
+from rescore.weight_box import ceiling_share
 
 Record = Mapping[str, float]
 
@@ -45,7 +46,7 @@ def rescore(
 
     Examples
     --------
-    >>> from rescore.backbones.notears import NotearsBackbone
+    >>> from rescore.learners.notears import NotearsBackbone
     >>> from rescore.weightings.exact import Exact
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=500)
@@ -63,7 +64,8 @@ def rescore(
         while state.status is Status.RUNNING and len(history) < max_steps:
             if len(history) >= warmup and state.settled:
                 # The graph is fixed: weigh up the rows that fit worst.
-                w, memory = weighting.step(problem, backbone.losses(problem, state), memory)
+                losses = partial(backbone.losses, problem, state)
+                w, memory = weighting.step(problem, losses, memory)
             state = backbone.step(problem, w, state)  # the weights are fixed: improve the graph
             if state.settled:
                 reached = w, state

@@ -1,8 +1,4 @@
-"""A graph with its functions: every variable predicted from its parents, in plain arrays.
-
-Equations know neither how they were learned nor JAX, so that they can be saved, loaded and asked
-anywhere.
-"""
+"""A graph with its functions: variables predicted from their parents, new rows drawn."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,11 +7,11 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from rescore.graph.dag import topological_order
 from rescore.moments import CHUNK, Matrix, Moments
 
 Layer = tuple[Matrix, Matrix]  # weights (d, outputs, inputs) and bias (d, outputs)
 VECTORS = ("centre", "offset", "scale")  # of networks, besides their layers
-
 ACTIVATIONS: dict[str, Any] = {
     "sigmoid": lambda Z: (1 + np.tanh(Z / 2)) / 2,
     "relu": lambda Z: np.maximum(Z, 0.0),
@@ -252,3 +248,34 @@ def partial_dependence(equations: Equations, X: Matrix, i: int, j: int, values: 
         rows[:, i] = value
         curve[k] = equations.variable(rows, j).mean()
     return curve
+
+
+def draw(
+    equations: Equations,
+    W: Matrix,
+    variance: Matrix,
+    n: int,
+    rng: np.random.Generator,
+    do: Mapping[int, float] | None = None,
+) -> Matrix:
+    """``x_j = f_j(parents of j) + σ_j e_j`` along the order of the graph W, e standard normal.
+
+    Variables in ``do`` are set to their value instead.  The noise is drawn for all variables
+    whatever ``do`` says, so that the same generator gives the same individuals under every
+    intervention.
+
+    Examples
+    --------
+    >>> from rescore.equations import LinearEquations
+    >>> W = np.array([[0.0, 2.0], [0.0, 0.0]])
+    >>> line = LinearEquations(W, np.zeros(2))
+    >>> rng = np.random.default_rng(0)
+    >>> draw(line, W, np.array([1.0, 0.0]), 2, rng, do={0: 3.0})
+    array([[3., 6.],
+           [3., 6.]])
+    """
+    noise = rng.standard_normal((n, len(W))) * np.sqrt(variance)
+    X, fixed = np.zeros((n, len(W))), do or {}
+    for j in topological_order(W):
+        X[:, j] = fixed[j] if j in fixed else equations.variable(X, j) + noise[:, j]
+    return X

@@ -1,30 +1,32 @@
 """From whatever the user hands over to a problem, and from its result back to names and rows."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from rescore.algorithm import Record, Result, rescore
-from rescore.checking import check_flag
-from rescore.constraints import edge_masks, receipts
 from rescore.equations import Equations, residual_moments
-from rescore.moments import Matrix, Rows
-from rescore.protocols import Backbone, Codes, Problem, Weighting
-from rescore.row_weights import prior_weights, rows_stood_for
-from rescore.tables.distinct import Distinct, distinct_rows
+from rescore.known_edges import edge_masks, receipts
+from rescore.moments import Matrix, Rows, Standardised, Summary, standardised
+from rescore.protocols import Backbone, Codes, Problem, Status, Weighting
 from rescore.tables.findings import Finding, findings
-from rescore.tables.labels import group_codes, row_labels
-from rescore.tables.spread import correlation, spread
-from rescore.tables.table import Table, as_table
+from rescore.tables.table import Distinct, Table, as_table, distinct_rows, group_codes, row_labels
 from rescore.text import listing
-from rescore.weightings.exact import likelihood_units
+from rescore.validation import check_flag, check_number
+from rescore.weight_box import likelihood_units, prior_weights, rows_stood_for
+from rescore.weightings.fixed import Uniform
 
 SCALE_FINDINGS = {"scale", "scale_ratio"}
 LARGE_CORRELATION = 0.5
 SMALLEST_SHARE = 1e-12  # of a variance that counts as noise rather than rounding
+ALL_ROWS = pd.Index(["all rows"])
+ROWWISE = {"few_rows", "outlying"}  # findings about rows that nobody has seen
+ROUNDING = 1e-8  # relative asymmetry, or negative share of variance, of a rounded covariance
+HEAVIEST = 10  # rows listed by weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,34 +53,42 @@ class Preparation:
     forbidden: Collection[Any] | None = None  # read more than once: no iterator
     required: Collection[Any] | None = None
 
-    def problem(
+    def prepared(
         self, table: Table, prior: Matrix, count: float, groups: Codes | None = None
-    ) -> Problem:
+    ) -> "Prepared":
         """The table as a learner sees it; constant columns are isolated nodes."""
         allowed, required = edge_masks(table.names, self.forbidden, self.required)
         varying = np.zeros(len(table.names), dtype=bool)
-        varying[spread(table).varying] = True
+        varying[table.spread.varying] = True
         _refuse_required_constants(table, required, varying)
-        X = _standardised(table.values, prior).values if self.standardize else table.values
         allowed &= np.outer(varying, varying)
-        return Problem(Rows(X), prior, allowed, required, count, groups)
+        units = standardised(table.values, prior) if self.standardize else None
+        rows = Rows(table.values if units is None else units.values)
+        return Prepared(Problem(rows, prior, allowed, required, count, groups), units)
 
     def receipts(self, table: Table, result: Result) -> tuple[dict[str, Any], ...]:
         """What was known about edges, each with whether the graph obeys it."""
         return tuple(receipts(table.names, result.W, self.forbidden, self.required))
 
-    def equations(self, table: Table, prior: Matrix, result: Result) -> tuple[Equations, Matrix]:
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A problem, and the units in which its rows are measured if they are not the table's own."""
+
+    problem: Problem
+    units: Standardised | None = None
+
+    def equations(self, table: Table, result: Result) -> tuple[Equations, Matrix]:
         """What was learned from the table in the table's own units, and its noise variances (d,).
 
         Under the final row weights residuals average to zero: a variable without causes is
         predicted by its mean, and so is whatever the graph had to leave out.
         """
         equations = result.equations
-        if self.standardize:
-            units = _standardised(table.values, prior)
-            equations = equations.rescaled(units.mean, units.deviation)
+        if self.units is not None:
+            equations = equations.rescaled(self.units.mean, self.units.deviation)
         mean, variance = residual_moments(equations, table.values, result.sample_weight)
-        own = np.square(spread(table).deviation)
+        own = np.square(table.spread.deviation)
         return equations.shifted(mean), np.maximum(variance, SMALLEST_SHARE * own) * (own > 0)
 
 
@@ -99,17 +109,17 @@ def learn(
     table = as_table(X, copy=False)
     prior = prior_weights(sample_weight, len(table.values))
     used = prior > 0  # a row of weight zero is a row that is not there
-    kept = table if used.all() else as_table(_subset(table, used))
+    kept = table.rows(used)
     codes = None if groups is None else group_codes(row_labels(groups, table.index)[used])
     merged = distinct_rows(kept, prior[used], codes)
     count = rows_stood_for(sample_weight, prior)
-    problem = preparation.problem(merged.table, merged.weight, count, merged.groups)
+    prepared = preparation.prepared(merged.table, merged.weight, count, merged.groups)
     found = rescore(
-        problem, backbone, weighting, warmup=warmup, max_steps=max_steps, on_step=on_step
+        prepared.problem, backbone, weighting, warmup=warmup, max_steps=max_steps, on_step=on_step
     )
     result = _unmerged(found, merged)
     told = noticed(kept, prior[used], result, preparation)
-    equations = preparation.equations(kept, prior[used], result)
+    equations = prepared.equations(kept, result)
     row_losses = np.full(len(used), np.nan)
     row_losses[used] = likelihood_units(result.losses, prior[used])
     obeyed = preparation.receipts(table, result)
@@ -129,11 +139,6 @@ def noticed(
     )
 
 
-def _subset(table: Table, used: Any) -> Any:
-    names = pd.Index(list(table.names), tupleize_cols=False)
-    return pd.DataFrame(table.values[used], index=table.index[used], columns=names)
-
-
 def _unmerged(result: Result, merged: Distinct) -> Result:
     """Merged rows come back as the rows they were, sharing their weight."""
     if merged.place is None:
@@ -151,27 +156,6 @@ def _with_all_rows(result: Result, used: Any) -> Result:
     losses = np.full((len(used), result.losses.shape[1]), np.nan)
     losses[used] = result.losses
     return replace(result, sample_weight=w, losses=losses)
-
-
-class _Standardised(NamedTuple):
-    values: Matrix  # (n, d)
-    mean: Matrix  # (d,)
-    deviation: Matrix  # (d,), one for constant columns
-
-
-def _standardised(X: Matrix, prior: Matrix) -> _Standardised:
-    """Mean zero and deviation one under the prior weights; constant columns become zero."""
-    # Dividing by the largest entry first keeps squares within float64, whatever the units.
-    largest = np.abs(X).max(axis=0)
-    unit = np.where(largest > 0, largest, 1.0)
-    Z = X / unit
-    mean = prior @ Z
-    Z -= mean
-    deviation = np.sqrt(prior @ Z**2)
-    varies = deviation > 1e-12
-    np.divide(Z, deviation, out=Z, where=varies)
-    Z[:, ~varies] = 0.0
-    return _Standardised(Z, mean * unit, np.where(varies, deviation * unit, 1.0))
 
 
 def _refuse_required_constants(table: Table, required: Any, varying: Any) -> None:
@@ -204,7 +188,7 @@ def _few_heavy_rows(table: Table, prior: Matrix, result: Result) -> list[Finding
 def _empty(table: Table, result: Result) -> list[Finding]:
     if result.W.any() or len(table.names) < 2:
         return []
-    R = np.abs(correlation(table, spread(table)))
+    R = np.abs(table.spread.correlation)
     largest = float(np.max(R - np.eye(len(R)), initial=0.0))
     if largest < LARGE_CORRELATION:
         return []
@@ -223,3 +207,102 @@ def _cut(table: Table, result: Result) -> list[Finding]:
     return [
         Finding("cycle_cut", f"Cut because they closed a cycle, weakest first: {listing(edges)}.")
     ]
+
+
+def learn_moments(
+    covariance: Any,
+    n_rows: Any,
+    mean: Any,
+    backbone: Backbone,
+    preparation: Preparation,
+    *,
+    max_steps: int = 100,
+    on_step: Callable[[Record], Any] | None = None,
+) -> Fitted:
+    """What `learn` would find on ``n_rows`` rows with this covariance; one row stands for all."""
+    count = check_number("n_rows", n_rows, above=1)
+    table = as_table(covariance)
+    S = _checked(table, covariance)
+    stand_ins = replace(table, values=Summary.of(_mean(mean, len(S)), S).matrix())
+    stand_ins = replace(stand_ins, index=pd.RangeIndex(len(stand_ins.values)))
+    prior = np.full(2 * len(S), 1 / (2 * len(S)))
+    prepared = preparation.prepared(stand_ins, prior, count)
+    problem = replace(prepared.problem, rows=Summary(prepared.problem.rows.matrix()))
+    found = rescore(problem, backbone, Uniform(), max_steps=max_steps, on_step=on_step)
+    losses = (prior @ found.losses)[None]
+    result = replace(found, sample_weight=np.ones(1), losses=losses)
+    told = [f for f in noticed(stand_ins, prior, found, preparation) if f.code not in ROWWISE]
+    one_row = Table(prior[None] @ stand_ins.values, table.names, ALL_ROWS)
+    row_losses = likelihood_units(losses, np.ones(1))
+    equations = prepared.equations(stand_ins, found)
+    obeyed = preparation.receipts(table, found)
+    return Fitted(one_row, stand_ins, result, row_losses, tuple(told), *equations, obeyed)
+
+
+def _checked(table: Table, covariance: Any) -> Matrix:
+    """The covariance as an exactly symmetric matrix; or a sentence why it cannot be one."""
+    S = table.values
+    if S.shape[0] != S.shape[1]:
+        raise ValueError(f"A covariance must be square, got the shape {S.shape}.")
+    if isinstance(covariance, pd.DataFrame) and list(covariance.index) != list(table.names):
+        raise ValueError("The rows and columns of a covariance must have the same names.")
+    deviations = np.sqrt(np.maximum(np.diag(S), 0.0))
+    units = np.outer(deviations, deviations)
+    if (np.abs(S - S.T) > ROUNDING * units).any():
+        raise ValueError("A covariance must be symmetric. Use for example X.cov().")
+    units = np.where(units > 0, units, 1.0)
+    if (np.diag(S) < 0).any() or np.linalg.eigvalsh(S / units).min() < -ROUNDING * len(S):
+        raise ValueError(
+            "This matrix is no covariance: some combination of its variables would have a "
+            "negative variance. Was it put together from rows with missing values?"
+        )
+    return (S + S.T) / 2
+
+
+def _mean(mean: Any, d: int) -> Matrix:
+    if mean is None:
+        return np.zeros(d)
+    values = np.asarray(mean, dtype=np.float64)
+    if values.shape != (d,) or not np.isfinite(values).all():
+        raise ValueError(f"mean must hold {d} finite numbers, one for each variable.")
+    return values
+
+
+def diagnose(fitted: Fitted) -> dict[str, Any]:
+    """Convergence, scales, edges cut or known, the heaviest rows, all that was warned about."""
+    table, result = fitted.table, fitted.result
+    width = fitted.described.spread
+    return {
+        "status": result.status.value,
+        "converged": result.status is Status.CONVERGED,
+        "outer_steps": len(result.history),
+        "scale_ratio": width.scale_ratio,
+        "condition_number": width.condition_number,
+        "effective_rows": result.effective_rows,
+        "weighting": dict(result.weighting),
+        "removed_edges": [
+            {"from": table.names[i], "to": table.names[j], "weight": float(weight)}
+            for i, j, weight in result.removed
+        ],
+        "knowledge": list(fitted.receipts),
+        "heaviest_rows": _heaviest(fitted),
+        "warnings": [asdict(found) | {"message": found.message} for found in fitted.findings],
+    }
+
+
+def _heaviest(fitted: Fitted) -> list[dict[str, Any]]:
+    """The rows with the largest weights, the worst-fitting first among equals."""
+    w, loss = fitted.result.sample_weight, np.nan_to_num(fitted.row_losses)
+    rows = _leading(w, loss, min(HEAVIEST, len(w)))
+    order = rows[np.lexsort((-loss[rows], -w[rows]))][:HEAVIEST]
+    return [
+        {"row": fitted.table.index[i], "weight": float(w[i]), "loss": float(loss[i])} for i in order
+    ]
+
+
+def _leading(w: Matrix, loss: Matrix, k: int) -> NDArray[np.intp]:
+    """All rows that may be among the first k by weight, then loss; they alone are sorted."""
+    least = np.partition(w, -k)[-k]
+    tied = w == least
+    worst = np.partition(loss[tied], -k)[-k] if tied.sum() > k else -np.inf
+    return np.flatnonzero((w > least) | (tied & (loss >= worst)))

@@ -5,9 +5,9 @@ The one place that reads rows.  With the weights fixed, a linear learner's loss 
 pass here replaces the table for a whole outer iteration, however long the table is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,15 @@ class Moments(NamedTuple):
     covariance: Matrix
 
 
+class Regression(NamedTuple):
+    """A variable on k others: which, their coefficients, and their inverse covariance."""
+
+    effect: int
+    parents: NDArray[np.intp]  # (k,)
+    coefficients: Matrix  # (k,)
+    inverse: Matrix  # (k, k)
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """A table of n rows and d variables that can be asked for moments and losses.
@@ -36,23 +45,39 @@ class Rows:
            [2., 4.]])
     """
 
-    values: Matrix  # (n, d)
+    _values: Matrix  # (n, d), read by nobody else: rows may one day come from elsewhere
 
     @property
     def shape(self) -> tuple[int, int]:
         """The numbers of rows and of variables, ``(n, d)``."""
-        n, d = self.values.shape
+        n, d = self._values.shape
         return n, d
+
+    def matrix(self) -> Matrix:
+        """All rows in memory, (n, d): for a learner that needs each of them, not their moments."""
+        return self._values
+
+    def columns(self, which: NDArray[Any]) -> Matrix:
+        """These columns of all rows in memory, (n, k): a copy, which a learner may change."""
+        return self._values[:, which]
+
+    def part(self, used: Any) -> "Rows":
+        """The rows for which ``used`` (n,) is true."""
+        return Rows(self._values[used])
+
+    def standardised(self, w: Matrix) -> "Rows":
+        """The same in units in which every column has mean zero and deviation one under ``w``."""
+        return Rows(standardised(self._values, w).values)
 
     def moments(self, w: Matrix) -> Moments:
         """``μ = Σ w_i x_i`` and ``S = Σ w_i (x_i − μ)(x_i − μ)ᵀ`` for weights that sum to one."""
         mean = np.zeros(self.shape[1])
         for part in self._chunks():
-            mean += w[part] @ self.values[part]
+            mean += w[part] @ self._values[part]
         S = np.zeros((self.shape[1],) * 2)
         for part in self._chunks():
             # √w on both sides keeps the product exactly symmetric.
-            centred = (self.values[part] - mean) * np.sqrt(w[part])[:, None]
+            centred = (self._values[part] - mean) * np.sqrt(w[part])[:, None]
             S += centred.T @ centred
         return Moments(mean, S)
 
@@ -60,31 +85,73 @@ class Rows:
         """``r_ij² = ((x_i − μ)(I − W))_j²``, (n, d): the least-squares loss of each cell."""
         out = np.empty(self.shape)
         for part in self._chunks():
-            centred = self.values[part] - mean
+            centred = self._values[part] - mean
             out[part] = np.square(centred - centred @ W)
         return out
 
-    def coefficients(
-        self, parents: NDArray[np.intp], j: int, moments: Moments, w: Matrix, counts: Matrix
-    ) -> tuple[Matrix, Matrix]:
-        """Regression of variable j on ``parents``: coefficients and their variances.
+    def coefficient_variances(
+        self, regressions: Sequence[Regression], w: Matrix, counts: Matrix, moments: Moments
+    ) -> list[Matrix]:
+        """The variance of each coefficient of regressions under the weights ``w``.
 
         ``C (Σ w_i²/c_i e_i² z_i z_iᵀ) C`` with ``C = (Σ w_i z_i z_iᵀ)⁻¹``, row i standing for c_i
         rows: right also where the noise differs between rows, as wherever weights should move.
-        ``moments`` are those under the weights ``w``.
         """
-        mean, S = moments
-        C, b = _normal_equations(S, parents, j)
-        variance = np.zeros(len(parents))
+        variances = [np.zeros(len(each.parents)) for each in regressions]
         for part in self._chunks():
-            Z = self.values[part][:, parents] - mean[parents]
-            error = self.values[part, j] - mean[j] - Z @ b
-            variance += (np.square(w[part] * error) / counts[part]) @ np.square(Z @ C)
-        return b, variance
+            centred = np.subtract(self._values[part].T, moments.mean[:, None], order="C")
+            share = np.square(w[part]) / counts[part]
+            for (effect, parents, b, C), variance in zip(regressions, variances, strict=True):
+                Z = centred[parents]
+                error = centred[effect] - b @ Z
+                variance += np.square(C @ Z) @ (share * np.square(error))
+        return variances
 
     def _chunks(self) -> Iterator[slice]:
         n = self.shape[0]
         return (slice(start, min(start + CHUNK, n)) for start in range(0, n, CHUNK))
+
+
+class Standardised(NamedTuple):
+    """Columns of mean zero and deviation one, (n, d), and what they had before, (d,) each."""
+
+    values: Matrix
+    mean: Matrix
+    deviation: Matrix  # one for constant columns
+
+
+def standardised(X: Matrix, w: Matrix) -> Standardised:
+    """Mean zero and deviation one under weights that sum to one; constant columns become zero.
+
+    Examples
+    --------
+    >>> standardised(np.array([[1.0, 5.0], [3.0, 5.0]]), np.full(2, 0.5)).values
+    array([[-1.,  0.],
+           [ 1.,  0.]])
+    """
+    # Dividing by the largest entry first keeps squares within float64, whatever the units.
+    largest = np.abs(X).max(axis=0)
+    unit = np.where(largest > 0, largest, 1.0)
+    Z = X / unit
+    mean = w @ Z
+    Z -= mean
+    deviation = np.sqrt(w @ Z**2)
+    varies = deviation > 1e-12
+    np.divide(Z, deviation, out=Z, where=varies)
+    Z[:, ~varies] = 0.0
+    return Standardised(Z, mean * unit, np.where(varies, deviation * unit, 1.0))
+
+
+def half_squared_residuals(S: Matrix, W: Matrix) -> float:
+    """``½ tr (I−W)ᵀ S (I−W)``: what the graph W (d, d) leaves of rows with the covariance S.
+
+    Examples
+    --------
+    >>> half_squared_residuals(np.diag([1.0, 4.0]), np.zeros((2, 2)))
+    2.5
+    """
+    B = np.eye(len(S)) - W
+    return float(np.vdot(B, S @ B) / 2)
 
 
 class Summary(Rows):
@@ -112,16 +179,12 @@ class Summary(Rows):
         root = (vectors * np.sqrt(np.maximum(values, 0.0))).T * deviations * np.sqrt(len(mean))
         return cls(np.vstack([mean + root, mean - root]))
 
-    def coefficients(
-        self, parents: NDArray[np.intp], j: int, moments: Moments, w: Matrix, counts: Matrix
-    ) -> tuple[Matrix, Matrix]:
-        """Regression of variable j on ``parents``: coefficients and their variances."""
-        S = moments.covariance
-        C, b = _normal_equations(S, parents, j)
-        return b, (S[j, j] - b @ S[parents, j]) * np.diag(C) / counts.sum()
-
-
-def _normal_equations(S: Matrix, parents: NDArray[np.intp], j: int) -> tuple[Matrix, Matrix]:
-    """The inverse covariance C of the parents, and the coefficients of j on them."""
-    C: Matrix = np.linalg.pinv(S[np.ix_(parents, parents)], hermitian=True).astype(np.float64)
-    return C, C @ S[parents, j]
+    def coefficient_variances(
+        self, regressions: Sequence[Regression], w: Matrix, counts: Matrix, moments: Moments
+    ) -> list[Matrix]:
+        """The variance of each coefficient of regressions under the weights ``w``."""
+        S, n = moments.covariance, counts.sum()
+        return [
+            (S[effect, effect] - b @ S[parents, effect]) * np.diag(C) / n
+            for effect, parents, b, C in regressions
+        ]

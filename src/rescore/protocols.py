@@ -1,18 +1,20 @@
 """The contract between the two players of ReScore, and what passes between them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rescore.equations import Equations
-from rescore.moments import Matrix, Rows
+from rescore.moments import Matrix, Moments, Rows
 
 Mask = NDArray[np.bool_]
 Codes = NDArray[np.intp]
+Losses = Callable[[], Matrix]  # (n, d), computed when called: not every weighting looks
 
 
 class Status(Enum):
@@ -49,6 +51,21 @@ class Problem:
     count: float | None = None
     groups: Codes | None = None
 
+    def moments(self, w: Matrix) -> Moments:
+        """Those of the rows weighted by ``w`` (n,); under the prior itself, computed only once.
+
+        Examples
+        --------
+        >>> problem = Problem.unconstrained(np.array([[0.0], [2.0]]))
+        >>> problem.moments(problem.prior).mean
+        array([1.])
+        """
+        return self._prior_moments if w is self.prior else self.rows.moments(w)
+
+    @cached_property
+    def _prior_moments(self) -> Moments:
+        return self.rows.moments(self.prior)
+
     def effective_rows(self, w: Matrix) -> float:
         """``N / Σ w_i²/s_i``: how many rows of equal weight would be as informative as ``w``.
 
@@ -61,6 +78,16 @@ class Problem:
         """
         N = self.rows.shape[0] if self.count is None else self.count
         return float(N / np.sum(w * (w / self.prior)))
+
+    def row_counts(self) -> Matrix:
+        """How many rows of the table each row stands for, (n,): its share of the effective ones.
+
+        Examples
+        --------
+        >>> Problem.unconstrained(np.eye(3)).row_counts()
+        array([1., 1., 1.])
+        """
+        return self.prior * self.effective_rows(self.prior)
 
     @classmethod
     def unconstrained(cls, X: Matrix) -> "Problem":
@@ -129,8 +156,8 @@ class Weighting(Protocol):
     def init(self, n: int, d: int) -> Any:
         """The state before the first step."""
 
-    def step(self, problem: Problem, losses: Matrix, state: Any) -> tuple[Matrix, Any]:
-        """New weights (n,), a probability vector, from the losses (n, d) of the current graph."""
+    def step(self, problem: Problem, losses: Losses, state: Any) -> tuple[Matrix, Any]:
+        """New weights (n,), a probability vector, from ``losses()`` (n, d) of the current graph."""
 
     def explain(self, state: Any) -> Mapping[str, Any]:
         """What was decided and why, as plain data for the diagnostics; may be empty."""

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 import rescore as rs
-from rescore.saving import load
+from rescore.exchange.saving import load
 
 
 def test_the_path_the_point_and_the_next_command_are_told(cli, data):
@@ -74,7 +74,7 @@ def test_ctrl_c_ends_with_130_and_leaves_nothing_behind(cli, data, tmp_path, mon
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rescore.advice.advise", interrupted)
+    monkeypatch.setattr("rescore.studies.advise.advise", interrupted)
     result = cli("advise", data, "--learner", "linear", "-o", tmp_path / "advice")
     assert result.exit_code == 130
     assert "interrupted" in result.stderr

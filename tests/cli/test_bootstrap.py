@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 import rescore as rs
-from rescore import stability
-from rescore.report.about import read_run
-from rescore.stability.fits import resample
+from rescore.report.run import read_run
+from rescore.studies import bootstrap
+from rescore.studies.resamples import resample
 
 
 def test_json_and_files_hold_what_bootstrap_finds(cli_json, data, table, tmp_path):
@@ -90,7 +90,7 @@ def third_fit_is_stopped(monkeypatch):
         done.append(seed)
         return resample(study, seed)
 
-    monkeypatch.setattr(stability, "resample", stopped)
+    monkeypatch.setattr(bootstrap, "resample", stopped)
 
 
 @pytest.mark.usefixtures("third_fit_is_stopped")
@@ -109,7 +109,7 @@ def test_ctrl_c_in_the_first_resample_leaves_the_fit(cli, data, tmp_path, monkey
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(stability, "resample", stop)
+    monkeypatch.setattr(bootstrap, "resample", stop)
     options = ("--learner", "linear", "--tau", 0.5, "--bootstrap", 5)
     result = cli("fit", data, "-o", tmp_path / "run", *options)
     assert result.exit_code == 130

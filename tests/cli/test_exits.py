@@ -5,13 +5,13 @@ import sys
 
 import pytest
 
-from rescore import estimators
-from rescore.backbones.notears import NotearsBackbone
 from rescore.cli.guard import one_line
 from rescore.cli.terminal import uninterrupted
+from rescore.exchange.saving import load
+from rescore.learners.notears import NotearsBackbone
+from rescore.learners.rescore import ReScore
 from rescore.protocols import Status
-from rescore.report import files
-from rescore.saving import load
+from rescore.report import folder
 
 
 def only_line(text):
@@ -24,11 +24,14 @@ def only_line(text):
     [
         (["--tau", "2"], "tau must be"),
         (["--tau", "x"], "tau"),
-        (["--lambda1", "-1"], "lambda1 must be"),
+        (["--learner", "notears", "--lambda1", "-1"], "lambda1 must be"),
+        (["--lambda1", "1"], "--lambda1 means nothing to the learner linear"),
+        (["--max-steps", "many"], "--max-steps takes a whole number, got 'many'"),
+        (["--polish"], "--polish"),  # which other learners know
         (["--weighting", "magic"], "weighting must be one of"),
         (["--loss", "magic"], "loss must be one of"),
         (["--learner", "magic"], "--learner must be one of"),
-        (["--groups", "nowhere"], "no column 'nowhere' for --groups"),
+        (["--groups", "nowhere"], "no column 'nowhere' of labels among"),
         (["--weights", "nowhere"], "no column 'nowhere' for --weights"),
         (["--drop", "nowhere"], "no column 'nowhere' to drop"),
         (["--drop", "a", "--weights", "a"], "more than once"),
@@ -91,7 +94,7 @@ def test_an_unexpected_failure_is_exit_code_1(cli, data, monkeypatch):
     def fail(*_, **__):
         raise RuntimeError("two\nlines \x1b[31m")
 
-    monkeypatch.setattr(estimators.ReScore, "fit", fail)
+    monkeypatch.setattr(ReScore, "fit", fail)
     result = cli("fit", data)
     assert result.exit_code == 1
     assert "two lines \\x1b[31m" in only_line(result.stderr)
@@ -102,7 +105,7 @@ def test_ctrl_c_is_exit_code_130_and_writes_nothing(cli, data, monkeypatch, tmp_
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(estimators.ReScore, "fit", stop)
+    monkeypatch.setattr(ReScore, "fit", stop)
     result = cli("fit", data, "-o", tmp_path / "run")
     assert result.exit_code == 130
     assert only_line(result.stderr).startswith("interrupted")
@@ -118,20 +121,20 @@ def test_ctrl_c_during_a_fit_writes_what_was_reached(cli, data, monkeypatch, tmp
         return step(self, problem, w, state)
 
     monkeypatch.setattr(NotearsBackbone, "step", interrupted_step)
-    result = cli("fit", data, "-o", tmp_path / "run")
+    result = cli("fit", data, "-o", tmp_path / "run", "--learner", "notears")
     assert result.exit_code == 130
     assert result.stderr.splitlines()[-1].startswith("interrupted")
     assert load(tmp_path / "run").status_ is Status.INTERRUPTED
 
 
 def test_ctrl_c_while_writing_waits_for_the_files(cli, data, monkeypatch, tmp_path):
-    save = files.save
+    save = folder.save
 
     def interrupted_save(*arguments):
         os.kill(os.getpid(), signal.SIGINT)
         save(*arguments)
 
-    monkeypatch.setattr(files, "save", interrupted_save)
+    monkeypatch.setattr(folder, "save", interrupted_save)
     result = cli("fit", data, "-o", tmp_path / "run")
     assert result.exit_code == 130
     assert {"model.json", "report.html"} <= {path.name for path in (tmp_path / "run").iterdir()}
@@ -148,7 +151,7 @@ def test_a_full_disk_is_reported(cli, data, monkeypatch, tmp_path):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files, "save", full)
+    monkeypatch.setattr(folder, "save", full)
     result = cli("fit", data, "-o", tmp_path / "run")
     assert result.exit_code == 2
     assert "No space left on device" in only_line(result.stderr)

@@ -7,8 +7,10 @@ import pytest
 
 import rescore as rs
 from rescore.cli.options import default_of
+from rescore.exchange.saving import load
 from rescore.graph.io import read_graph
-from rescore.saving import load
+from rescore.tables import files
+from rescore.tables import table as tables
 
 
 def edges(result):
@@ -21,18 +23,19 @@ def expected(model):
 
 def test_fit_finds_what_the_estimator_finds_with_its_defaults(cli_json, data, table, tmp_path):
     result = cli_json("fit", data, "-o", tmp_path / "run")
-    model = rs.ReScore(rs.Notears()).fit(table)
+    model = rs.ReScore().fit(table)
     assert edges(result) == pytest.approx(expected(model))
     assert (result["n"], result["d"], result["converged"]) == (150, 3, True)
     assert result["effective_rows"] == pytest.approx(model.diagnostics_["effective_rows"])
     saved = load(tmp_path / "run").get_params()
     for name, value in model.get_params().items():
-        if name not in ("estimator", "estimator__random_state"):
+        if name not in ("estimator", "random_state"):
             assert saved[name] == value
+    assert isinstance(saved["estimator"], rs.Linear)
     assert sorted(result["files"]) == sorted(path.name for path in (tmp_path / "run").iterdir())
 
 
-@pytest.mark.parametrize("kind", [rs.Notears, rs.ReScore])
+@pytest.mark.parametrize("kind", [rs.Linear, rs.Notears, rs.GranDAG, rs.ReScore])
 def test_the_defaults_in_the_help_are_those_of_the_estimators(kind):
     for name, parameter in inspect.signature(kind).parameters.items():
         if parameter.default is not parameter.empty:
@@ -43,12 +46,14 @@ def test_every_option_reaches_the_estimator(cli_json, data, tmp_path):
     cli_json(
         "fit", data, "-o", tmp_path / "run", "--lambda1", 0.2, "--threshold", 0.4, "--tau", 0.7,
         "--weighting", "uniform", "--loss", "raw", "--standardize", "--seed", 3,
-        "--forbid", "a,c", "--require", "a,b",
+        "--forbid", "a,c", "--require", "a,b", "--learner", "notears", "--h-tol=1e-7",
+        "--no-polish", "--constraint", "polynomial",
     )  # fmt: skip
     saved = load(tmp_path / "run").get_params()
-    around = {"tau": 0.7, "weighting": "uniform", "loss": "raw"}
+    around = {"tau": 0.7, "weighting": "uniform", "loss": "raw", "random_state": 3}
     assert {name: saved[name] for name in around} == around
     inner = {"lambda1": 0.2, "threshold": 0.4, "standardize": True, "random_state": 3}
+    inner |= {"h_tol": 1e-7, "polish": False, "constraint": "polynomial"}
     assert {name: saved[f"estimator__{name}"] for name in inner} == inner
     assert [list(edge) for edge in saved["estimator__forbidden"]] == [["a", "c"]]
     assert [list(edge) for edge in saved["estimator__required"]] == [["a", "b"]]
@@ -162,8 +167,8 @@ def test_hostile_names_do_no_harm(cli, tmp_path, request):
     run = home / "run"
     assert "<script" not in (run / "report.html").read_text()
     assert "<script" not in (run / "graph.svg").read_text()
-    frames = [read_graph(run / f) for f in ("adjacency.csv", "graph.json", "graph.dot",
-                                            "graph.graphml")]  # fmt: skip
+    names_of_files = ("adjacency.csv", "graph.json", "graph.graphml")
+    frames = [read_graph(run / name) for name in names_of_files]
     for frame in frames:
         assert list(frame) == names
         pd.testing.assert_frame_equal(frame, frames[0])
@@ -178,3 +183,26 @@ def test_an_option_the_learner_does_not_know_is_refused_in_words(program, data):
     result = program("fit", data, "--learner", "linear", "--lambda1", 0.1)
     assert result.returncode == 2
     assert "--lambda1 means nothing to the learner linear" in result.stderr
+
+
+@pytest.mark.parametrize("groups", [(), ("--groups", "g")])
+def test_a_file_is_read_once_and_becomes_one_table(cli, table, tmp_path, monkeypatch, groups):
+    """Fit, plain fit, check and report share them; other units and resamples are other numbers."""
+    table.assign(g="u").to_csv(tmp_path / "data.csv", index=False)
+    made = {"reads": 0, "parsed": 0, "tables": 0}
+
+    def counted(name, function):
+        def count(*arguments, **options):
+            made[name] += 1
+            return function(*arguments, **options)
+
+        return count
+
+    monkeypatch.setattr(files, "file_bytes", counted("reads", files.file_bytes))
+    monkeypatch.setattr(files, "parse", counted("parsed", files.parse))
+    monkeypatch.setattr(tables, "unpack", counted("tables", tables.unpack))
+    words = ("--learner", "linear", "--weighting", "exact", "--no-units")
+    drop = groups or ("--drop", "g")
+    result = cli("fit", tmp_path / "data.csv", *words, *drop, "-o", tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    assert made == {"reads": 1, "parsed": 1, "tables": 1}

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 import rescore as rs
-from rescore.cli.inputs import Input
-from rescore.cli.plain import plain_of
+from rescore.cli.refits import plain_of
+from rescore.cli.table_input import Input
+from rescore.tables.table import as_table
 
 UNEVEN = rs.simulate(
     nodes=8, degree=2, samples=600, groups=[0.9, 0.1], noise_scale=0.1, random_state=100
@@ -18,19 +19,19 @@ def reweighted():
 
 
 def test_the_plain_graph_is_that_of_the_learner_alone(reweighted):
-    plain, stopped = plain_of(reweighted, Input(UNEVEN), True)
+    plain, stopped = plain_of(reweighted, Input(as_table(UNEVEN)), True)
     assert not stopped
     np.testing.assert_array_equal(plain, rs.Linear().fit(UNEVEN).adjacency_matrix_)
-    assert plain_of(reweighted, Input(UNEVEN), False) == (None, False)
-    assert plain_of(reweighted.estimator, Input(UNEVEN), True) == (None, False)
+    assert plain_of(reweighted, Input(as_table(UNEVEN)), False) == (None, False)
+    assert plain_of(reweighted.estimator, Input(as_table(UNEVEN)), True) == (None, False)
 
 
 def test_where_no_row_was_reweighted_nothing_is_fitted_again(monkeypatch):
     alike = rs.simulate(nodes=5, degree=1, samples=500, random_state=100).X
     model = rs.ReScore(rs.Linear()).fit(alike)
-    monkeypatch.setattr("rescore.cli.plain._fitted", lambda *_: pytest.fail("fitted again"))
+    monkeypatch.setattr("rescore.cli.refits._fitted", lambda *_: pytest.fail("fitted again"))
     np.testing.assert_array_equal(
-        plain_of(model, Input(alike), True)[0], rs.Linear().fit(alike).adjacency_matrix_
+        plain_of(model, Input(as_table(alike)), True)[0], rs.Linear().fit(alike).adjacency_matrix_
     )
 
 
@@ -38,8 +39,8 @@ def test_ctrl_c_loses_the_comparison_and_not_the_fit(reweighted, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rescore.cli.plain._fitted", stop)
-    assert plain_of(reweighted, Input(UNEVEN), True) == (None, True)
+    monkeypatch.setattr("rescore.cli.refits._fitted", stop)
+    assert plain_of(reweighted, Input(as_table(UNEVEN)), True) == (None, True)
 
 
 def test_the_command_says_what_the_weights_changed(cli, cli_json, tmp_path):

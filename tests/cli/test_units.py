@@ -35,13 +35,13 @@ def test_other_units_are_tried_where_wanted(cli_json, data):
 
 
 def test_by_default_only_linear_learners_are_fitted_again(monkeypatch):
-    from rescore.cli import units
+    from rescore.cli import refits
 
-    monkeypatch.setattr(units, "_refitted", lambda *_: "refitted")
-    assert units.units_of(rs.ReScore(rs.Notears()), None, None, 0) == ("refitted", False)
-    assert units.units_of(rs.NotearsMLP(), None, None, 0) == (None, False)
-    assert units.units_of(rs.NotearsMLP(), None, True, 0) == ("refitted", False)
-    assert units.units_of(rs.Linear(), None, False, 0) == (None, False)
+    monkeypatch.setattr(refits, "_in_other_units", lambda *_: "refitted")
+    assert refits.units_of(rs.ReScore(rs.Notears()), None, None, 0) == ("refitted", False)
+    assert refits.units_of(rs.NotearsMLP(), None, None, 0) == (None, False)
+    assert refits.units_of(rs.NotearsMLP(), None, True, 0) == ("refitted", False)
+    assert refits.units_of(rs.Linear(), None, False, 0) == (None, False)
 
 
 def test_the_report_tells_it_and_tells_it_again(cli, data, tmp_path):
@@ -77,7 +77,7 @@ def test_ctrl_c_during_the_refits_keeps_the_fit(cli, data, tmp_path, monkeypatch
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rescore.units_changed.units", interrupted)
+    monkeypatch.setattr("rescore.studies.units.units", interrupted)
     result = cli("fit", data, "--learner", "linear", "-o", tmp_path / "run")
     assert result.exit_code == 130
     assert (tmp_path / "run" / "model.json").exists()

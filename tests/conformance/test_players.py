@@ -1,36 +1,39 @@
-"""What every backbone with every weighting must do.  A new player joins by one line below."""
+"""What every backbone with every weighting must do.  A new player joins by one line below.
+
+Two numbers of rows, 300 and 150, because each one compiles every network again; and one fit of the
+chain for each pair of players, which all the properties below share.
+"""
 
 import itertools
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 
+from rescore import weight_box
 from rescore.algorithm import rescore
-from rescore.backbones.baselines import EmptyBackbone, RandomBackbone, SortNRegressBackbone
-from rescore.backbones.custom import Completed
-from rescore.backbones.dagma import DagmaBackbone
-from rescore.backbones.dicd import DICDBackbone
-from rescore.backbones.dicd_mlp import DICDMLPBackbone
-from rescore.backbones.ges import GESBackbone
-from rescore.backbones.golem import GolemBackbone
-from rescore.backbones.gran_dag import GranDAGBackbone
-from rescore.backbones.notears import NotearsBackbone
-from rescore.backbones.notears_mlp import NotearsMLPBackbone
-from rescore.backbones.notears_mlp_paper import PaperMLPBackbone
-from rescore.backbones.ordered import OrderedBackbone
-from rescore.backbones.repeated import Repeated
-from rescore.graph import is_dag
+from rescore.graph.dag import is_dag
+from rescore.learners.baselines import EmptyBackbone, RandomBackbone, SortNRegressBackbone
+from rescore.learners.custom import Completed
+from rescore.learners.dagma import DagmaBackbone
+from rescore.learners.dicd import DICDBackbone
+from rescore.learners.ges import GESBackbone
+from rescore.learners.golem import GolemBackbone
+from rescore.learners.linear import OrderedBackbone
+from rescore.learners.networks.dicd_mlp import DICDMLPBackbone
+from rescore.learners.networks.gran_dag import GranDAGBackbone
+from rescore.learners.networks.notears_mlp import NotearsMLPBackbone
+from rescore.learners.networks.notears_mlp_paper import PaperMLPBackbone
+from rescore.learners.notears import NotearsBackbone
+from rescore.learners.wrappers import Repeated
 from rescore.moments import Rows
 from rescore.protocols import Problem, Status
-from rescore.weightings import box
-from rescore.weightings.balanced import Balanced
-from rescore.weightings.drawn import Drawn
+from rescore.weightings.balanced import Balanced, Regrouped
 from rescore.weightings.exact import Exact
+from rescore.weightings.fixed import Drawn, Uniform
 from rescore.weightings.neural import Neural
-from rescore.weightings.regrouped import Regrouped
-from rescore.weightings.uniform import Uniform
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Grouped:
 
 
 def grouped(problem):
-    return replace(problem, groups=(problem.rows.values.sum(axis=1) > 0).astype(np.intp))
+    return replace(problem, groups=(problem.rows.matrix().sum(axis=1) > 0).astype(np.intp))
 
 
 BACKBONES = {
@@ -73,10 +76,10 @@ BACKBONES = {
     "golem-ev": GolemBackbone(),
     "golem-nv": GolemBackbone(variance="unequal"),
     "notears-mlp": NotearsMLPBackbone(hidden=(4,)),
-    "notears-mlp-paper": PaperMLPBackbone(hidden=(4,), lambda1=0.002),
+    "notears-mlp-paper": PaperMLPBackbone(hidden=(2,), lambda1=0.002),
     "gran-dag": GranDAGBackbone(neighbours=None, hidden=(4,)),
     "dicd": Grouped(DICDBackbone()),
-    "dicd-mlp": Grouped(DICDMLPBackbone(networks=PaperMLPBackbone(hidden=(4,), lambda1=0.002))),
+    "dicd-mlp": Grouped(DICDMLPBackbone(networks=PaperMLPBackbone(hidden=(2,), lambda1=0.002))),
     "ges": GESBackbone(),
     "ges, repeated": Repeated(GESBackbone()),
     "sort-n-regress": SortNRegressBackbone(),
@@ -117,6 +120,13 @@ def backbone(request):
     return BACKBONES[request.param]
 
 
+@pytest.fixture(scope="module")
+def fitted(chain):
+    """`fitted(backbone, weighting)`: the fit of the whole chain, made once."""
+    problem = Problem.unconstrained(chain)
+    return cache(lambda backbone, weighting: rescore(problem, backbone, weighting))
+
+
 def with_prior(X, prior):
     problem = Problem.unconstrained(X)
     total = prior.sum()
@@ -139,10 +149,10 @@ def same_result(A, B, w, v, players):
     return same_edges.all() and same_strength.all() and np.abs(w - v).sum() < weights
 
 
-def test_uniform_weights_are_the_plain_learner(backbone, chain):
+def test_uniform_weights_are_the_plain_learner(backbone, chain, fitted):
     """Stepping the backbone by hand at w = 1/n gives the very same bits as ReScore(Uniform)."""
     problem = Problem.unconstrained(chain)
-    found = rescore(problem, backbone, Uniform())
+    found = fitted(backbone, Uniform())
     state = backbone.init(problem)
     for _ in found.history:
         state = backbone.step(problem, np.full(len(chain), 1 / len(chain)), state)
@@ -151,17 +161,16 @@ def test_uniform_weights_are_the_plain_learner(backbone, chain):
 
 
 @pytest.mark.parametrize("weighting", BY_TAU)
-def test_tau_one_is_the_plain_learner_bit_for_bit(backbone, weighting, chain):
-    problem = Problem.unconstrained(chain)
-    plain = rescore(problem, backbone, Uniform())
-    found = rescore(problem, backbone, BY_TAU[weighting](1.0))
+def test_tau_one_is_the_plain_learner_bit_for_bit(backbone, weighting, chain, fitted):
+    plain = fitted(backbone, Uniform())
+    found = rescore(Problem.unconstrained(chain), backbone, BY_TAU[weighting](1.0))
     assert (found.W == plain.W).all()
     assert (found.sample_weight == plain.sample_weight).all()
 
 
 def test_a_row_repeated_k_times_equals_weight_k(players, chain):
-    X = chain[:120]
-    counts = np.random.default_rng(0).integers(1, 4, size=len(X))
+    X = chain[:150]
+    counts = np.random.default_rng(0).permutation(np.repeat([1, 2, 3], 50))  # 300 in all
     weighted = rescore(with_prior(X, counts.astype(float)), *players)
     repeated = rescore(Problem.unconstrained(np.repeat(X, counts, axis=0)), *players)
     starts = np.r_[0, np.cumsum(counts)[:-1]]
@@ -169,27 +178,27 @@ def test_a_row_repeated_k_times_equals_weight_k(players, chain):
     assert same_result(weighted.W, repeated.W, weighted.sample_weight, total, players)
 
 
-def test_permuting_rows_permutes_only_the_weights(players, chain):
+def test_permuting_rows_permutes_only_the_weights(players, chain, fitted):
     order = np.random.default_rng(1).permutation(len(chain))
-    found = rescore(Problem.unconstrained(chain), *players)
+    found = fitted(*players)
     other = rescore(Problem.unconstrained(chain[order]), *players)
     w, v = found.sample_weight[order], other.sample_weight
     assert same_result(found.W, other.W, w, v, players)
 
 
-def test_permuting_columns_permutes_the_graph(players, chain):
+def test_permuting_columns_permutes_the_graph(players, chain, fitted):
     if isinstance(players[0], RandomBackbone):
         pytest.skip("the seed draws among columns by their numbers: new numbers, another graph")
     order = np.random.default_rng(2).permutation(chain.shape[1])
-    found = rescore(Problem.unconstrained(chain), *players)
+    found = fitted(*players)
     other = rescore(Problem.unconstrained(chain[:, order]), *players)
     w, v = found.sample_weight, other.sample_weight
     assert same_result(found.W[np.ix_(order, order)], other.W, w, v, players)
 
 
-def test_the_data_are_untouched_and_the_same_input_gives_the_same_bits(players, chain):
+def test_the_data_are_untouched_and_the_same_input_gives_the_same_bits(players, chain, fitted):
     X = chain.copy()
-    first = rescore(Problem.unconstrained(X), *players)
+    first = fitted(*players)
     second = rescore(Problem.unconstrained(X), *players)
     assert (chain == X).all()
     assert (first.W == second.W).all()
@@ -198,11 +207,11 @@ def test_the_data_are_untouched_and_the_same_input_gives_the_same_bits(players, 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_result_is_a_dag_with_weights_in_the_box_and_finite_losses(players, seed):
-    X = np.random.default_rng(seed).normal(size=(60, 5)) @ np.diag([1, 5, 0.2, 1, 3])
-    problem = with_prior(X, np.random.default_rng(seed).uniform(0.5, 2, size=60))
+    X = np.random.default_rng(seed).normal(size=(150, 5)) @ np.diag([1, 5, 0.2, 1, 3])
+    problem = with_prior(X, np.random.default_rng(seed).uniform(0.5, 2, size=150))
     found = rescore(problem, *players)
     assert is_dag(found.W)
-    floor, ceiling = box.bounds(problem.prior, players[1].tau)
+    floor, ceiling = weight_box.bounds(problem.prior, players[1].tau)
     assert (found.sample_weight >= floor * (1 - 1e-12)).all()
     assert (found.sample_weight <= ceiling * (1 + 1e-12)).all()
     assert found.sample_weight.sum() == pytest.approx(1, abs=1e-12)
@@ -210,9 +219,8 @@ def test_the_result_is_a_dag_with_weights_in_the_box_and_finite_losses(players, 
     assert np.isfinite(found.losses).all()
 
 
-def test_the_losses_are_squared_residuals_in_the_units_of_the_data(backbone, chain):
-    problem = Problem.unconstrained(chain)
-    found = rescore(problem, backbone, Uniform())
+def test_the_losses_are_squared_residuals_in_the_units_of_the_data(backbone, chain, fitted):
+    found = fitted(backbone, Uniform())
     residual = found.losses.sum(axis=0) / len(chain)
     assert (residual <= chain.var(axis=0) * 1.05).all()
     if isinstance(backbone, RandomBackbone | EmptyBackbone):

@@ -9,10 +9,9 @@ import time
 
 import pytest
 
-from rescore.experiments.spec import Case
+from rescore.experiments.spec import Case, Trial
 from rescore.experiments.store import Store
 from rescore.experiments.sweep import missing, sweep
-from rescore.experiments.trial import Trial
 
 pytest.importorskip("distributed")
 

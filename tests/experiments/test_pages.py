@@ -4,16 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rescore.experiments.contents import contents
-from rescore.experiments.declared import declared, find
-from rescore.experiments.pages import html, markdown, write_pages
+from rescore.experiments.averages import best_setting, cells, gains, tidy
+from rescore.experiments.pages import contents, html, markdown, write_pages
 from rescore.experiments.published import PUBLISHED, published
 from rescore.experiments.running import run_trial
-from rescore.experiments.spec import Case, Experiment
+from rescore.experiments.spec import Case, Experiment, Trial, declared, find
 from rescore.experiments.store import Store
-from rescore.experiments.summary import best_setting, cells, gains, tidy
 from rescore.experiments.sweep import missing, sweep
-from rescore.experiments.trial import Trial
 
 NAMES = [experiment.name for experiment in declared()]
 

@@ -13,12 +13,10 @@ import pytest
 
 from rescore import simulate
 from rescore.experiments import store as store_module
-from rescore.experiments.building import dataset
-from rescore.experiments.running import run_trial
-from rescore.experiments.spec import Case, read_experiment
+from rescore.experiments.running import dataset, run_trial
+from rescore.experiments.spec import Case, Trial, read_experiment
 from rescore.experiments.store import Store
 from rescore.experiments.sweep import missing, sweep
-from rescore.experiments.trial import Trial
 
 DATA = {"source": "simulate", "nodes": 5, "samples": 100}
 
@@ -153,7 +151,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the back
 from pathlib import Path
 from rescore.experiments.store import Store
 from rescore.experiments.sweep import sweep
-from rescore.experiments.trial import Trial
+from rescore.experiments.spec import Trial
 data = {"source": "simulate", "nodes": 5, "samples": 100}
 trials = [Trial(data, {"learner": "Linear"}, seed) for seed in range(5000)]
 sweep(trials, Store(Path(sys.argv[1])), jobs=int(sys.argv[2]))

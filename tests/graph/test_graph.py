@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rescore.graph import cpdag, cut_to_dag, is_dag, skeleton, threshold, topological_order
-from rescore.graph.equivalence import consistent_dag, is_cpdag
+from rescore.graph.dag import cut_to_dag, is_dag, skeleton, threshold, topological_order
+from rescore.graph.equivalence import consistent_dag, cpdag, is_cpdag
 
 nx = pytest.importorskip("networkx")
 

@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rescore import metrics
-from rescore.graph import cpdag, topological_order
+from rescore.graph.dag import topological_order
+from rescore.graph.equivalence import cpdag
 from rescore.graph.io import read_graph, to_networkx
-from rescore.metrics import cpdag_shd, evaluate, fdr, fpr, shd, sid, tpr
+from rescore.metrics import cpdag_shd, evaluate, fdr, fpr, shd, tpr
+from rescore.metrics.interventional import sid
 
 nx = pytest.importorskip("networkx")
 
@@ -35,7 +37,7 @@ dags = st.builds(
 )
 
 
-# Golden values of METHOD.md, section 7.
+# Golden values, which fix the convention of each metric.
 
 
 def full_dag(order):

@@ -2,12 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import root
 
-from rescore.pruning.additive import (
-    cross_products,
-    fitted,
-    likeliest_smoothing,
-    restricted_likelihood,
-)
+from rescore.pruning.cam import cross_products, fitted, likeliest_smoothing, restricted_likelihood
 from rescore.pruning.splines import smooth_term
 
 

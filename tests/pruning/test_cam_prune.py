@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rescore.graph import topological_order
-from rescore.pruning import cam_prune, term_p_values
-from rescore.simulation import simulate
+from rescore.data.simulate import simulate
+from rescore.graph.dag import topological_order
+from rescore.pruning.cam import cam_prune, term_p_values
 
 
 def table(n=400, seed=0):

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rescore.pruning.additive import cross_products, fitted
-from rescore.pruning.significance import p_values, significant, wald_p_value
+from rescore.pruning.cam import cross_products, fitted, p_values, significant, wald_p_value
 from rescore.pruning.splines import smooth_term
 
 

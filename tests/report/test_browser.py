@@ -31,6 +31,7 @@ QUIET = (
     "--disable-dev-shm-usage",
 )  # fmt: skip
 CY = "const cy = document.getElementById('drawing')._cyreg.cy;"
+TWO_FRAMES = "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))"
 CONTRASTS = """
 const parse = (text) => text.match(/[\\d.]+/g).map(Number);
 const light = ([r, g, b]) => [r, g, b].map((c) => c / 255).map((c) =>
@@ -129,14 +130,30 @@ def set_value(page, control, value, event="input"):
 
 
 def point_at(page, expression):
-    """Move the mouse to a place in the drawing, given by an expression in ``cy``."""
-    place = page.execute_script(f"{CY} return {expression}")
+    """Move the mouse to a place in the drawing, given by an expression in ``cy``.
+
+    The drawing learns a frame after the fact that the page was scrolled: the mouse waits for it.
+    """
     drawing = page.find_element("id", "drawing")
     page.execute_script("arguments[0].scrollIntoView({block: 'center'})", drawing)
+    page.execute_async_script(TWO_FRAMES)
+    place = page.execute_script(f"{CY} return {expression}")
     size = drawing.size
     x, y = place["x"] - size["width"] / 2, place["y"] - size["height"] / 2
     chain = webdriver.ActionChains(page, duration=50)
     return chain.move_to_element_with_offset(drawing, round(x), round(y))
+
+
+def tip_at(page, expression, pattern):
+    """Point at a place, leaving and coming back, until the tooltip matches ``pattern``."""
+    tip = page.find_element("id", "tooltip")
+
+    def says(_):
+        point_at(page, "({x: 2, y: 2})").perform()
+        point_at(page, expression).perform()
+        return re.search(pattern, tip.text)
+
+    WebDriverWait(page, 20).until(says)
 
 
 def test_it_is_small_and_says_nothing_to_the_console(sachs, show):
@@ -187,10 +204,8 @@ def test_colours_follow_the_choice(hostile, show):
 def test_names_are_text_and_nothing_else(hostile, show):
     page = show(hostile)
     for name in ("n0", "n1"):
-        point_at(page, f"cy.getElementById('{name}').renderedPosition()").perform()
-        tip = page.find_element("id", "tooltip")
-        assert tip.is_displayed()
-        assert HOSTILE[int(name[1])] in tip.text
+        place = f"cy.getElementById('{name}').renderedPosition()"
+        tip_at(page, place, re.escape(HOSTILE[int(name[1])]))
     assert page.execute_script("return window.hit === undefined")
     assert page.execute_script("return document.querySelectorAll('img:not([alt])').length") == 0
     assert HOSTILE[0] in page.find_element("css selector", "td.name").text
@@ -202,12 +217,11 @@ def test_an_edge_answers_to_the_mouse_and_to_a_tap(sachs, show):
     page = show(sachs)
     tip = page.find_element("id", "tooltip")
     assert not tip.is_displayed()
-    point_at(page, "cy.edges('[routed]')[0].renderedMidpoint()").perform()
-    assert re.search(r"→ \w+\ncoefficient [−\d.]+", tip.text)
+    tip_at(page, "cy.edges('[routed]')[0].renderedMidpoint()", r"→ \w+\ncoefficient [−\d.]+")
     point_at(page, "({x: 2, y: 2})").click().perform()
-    assert not tip.is_displayed()
+    WebDriverWait(page, 20).until(lambda _: not tip.is_displayed())
     point_at(page, "cy.edges('[routed]')[1].renderedMidpoint()").click().perform()
-    assert "coefficient" in tip.text
+    WebDriverWait(page, 20).until(lambda _: "coefficient" in tip.text)
 
 
 def test_boxes_move_the_view_zooms_and_reset_undoes_both(sachs, show):

@@ -3,11 +3,10 @@ import pandas as pd
 import pytest
 
 import rescore as rs
-from rescore.report.about import read_run
-from rescore.report.doubt import NOTEWORTHY, doubts
-from rescore.report.files import rewrite_report, write_run, write_stability
+from rescore.report.folder import rewrite_report, write_run, write_stability
 from rescore.report.page import render_page
-from rescore.report.run import Run
+from rescore.report.run import Run, read_run
+from rescore.report.run_tables import NOTEWORTHY, doubts
 
 
 def table(columns=("a", "<b>", "=c"), index=None):

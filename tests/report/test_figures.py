@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rescore.report.figures import draw_graph, draw_history, draw_weights, png, svg
-from rescore.report.tables import group_shares
+from rescore.report.figures import draw_history, draw_weights, png, svg
+from rescore.report.graph_figure import draw_graph
+from rescore.report.run_tables import group_shares
 
 HOSTILE = ["<script>alert(1)</script>", "$\\frac{$", 'a"b\nc\x1b[31m', "\u202eאב", "😀" * 5000]
 
@@ -52,7 +53,8 @@ def test_pictures_are_deterministic_and_leave_the_settings_alone():
 
 def test_pyplot_is_never_imported():
     code = (
-        "import sys; from rescore.report.figures import draw_graph, png;"
+        "import sys; from rescore.report.figures import png;"
+        "from rescore.report.graph_figure import draw_graph;"
         "png(draw_graph([[0]], ['a'])); assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 import rescore as rs
+from rescore.exchange.saving import load
 from rescore.graph.io import read_graph
-from rescore.report import files as module
-from rescore.report.files import write_run
+from rescore.report import folder as module
+from rescore.report.folder import write_run
 from rescore.report.run import Run
 from rescore.report.staging import staged
-from rescore.saving import load
 
 FILES = {
     "adjacency.csv", "arrays.npz", "equations.json", "graph.dagitty", "graph.dot",
@@ -38,7 +38,7 @@ def test_every_graph_file_reads_back_exactly(tmp_path, model):
     written = write_run(tmp_path / "new" / "folder", Run(model))
     folder = tmp_path / "new" / "folder"
     assert set(written) == set(os.listdir(folder)) == FILES
-    for name in ("adjacency.csv", "graph.json", "graph.dot", "graph.graphml", "graph.dagitty"):
+    for name in ("adjacency.csv", "graph.json", "graph.graphml", "graph.dagitty"):
         pd.testing.assert_frame_equal(read_graph(folder / name), model.adjacency_matrix_)
     pd.testing.assert_frame_equal(load(folder).adjacency_matrix_, model.adjacency_matrix_)
 

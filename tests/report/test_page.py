@@ -14,12 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 import rescore as rs
 from rescore.report.graph_data import PIXELS, graph_data
-from rescore.report.inline import json_text
-from rescore.report.page import render_page
-from rescore.report.placement import placed
+from rescore.report.layout import placed
+from rescore.report.page import json_text, render_page
 from rescore.report.run import Run
-from rescore.report.tables import edge_changes
-from rescore.tables.numeric import DataWarning
+from rescore.report.run_tables import edge_changes
+from rescore.tables.convert import DataWarning
 
 
 def table(columns=("a", "b", "c")):

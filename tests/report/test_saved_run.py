@@ -7,10 +7,9 @@ from typer.testing import CliRunner
 
 import rescore as rs
 from rescore.cli import app
-from rescore.report.about import read_run
-from rescore.report.files import write_run
+from rescore.report.folder import write_run
 from rescore.report.page import render_page
-from rescore.report.run import Run
+from rescore.report.run import Run, read_run
 from rescore.tables.findings import Finding
 
 

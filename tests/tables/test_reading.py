@@ -1,4 +1,4 @@
-"""BAD_INPUTS.md, section Files: a file is understood completely or refused with the place."""
+"""A file is understood completely or refused with the place."""
 
 import builtins
 import gzip
@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from rescore.tables.numeric import DataWarning
-from rescore.tables.reading import read_table
+from rescore.tables.convert import DataWarning
+from rescore.tables.files import read_table
 
 UTF8_BOM = b"\xef\xbb\xbf"
 
@@ -140,7 +140,7 @@ def test_files_refused(
 def test_a_wrong_line_is_found_wherever_it_is(
     quoted: bool, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rescore.tables.fields.BLOCK", block)
+    monkeypatch.setattr("rescore.tables.csv.BLOCK", block)
     for line in range(2, 12):
         rows = ['"1",2' if quoted else "1,2"] * 10
         rows[line - 2] = "1,2,3"
@@ -367,3 +367,27 @@ def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ImportError, match=r'pip install "rescore\[parquet\]"'):
         read_table(file)
+
+
+LABELLED = 'a,group,b\n1,NA,2\n3,"01, u",5\n4,,6\n'
+
+
+def test_labels_are_kept_as_they_are_written(tmp_path):
+    (tmp_path / "t.csv").write_text(LABELLED)
+    frame = read_table(tmp_path / "t.csv", labels=["group"])
+    assert list(frame) == ["a", "group", "b"]
+    assert frame["group"].tolist() == ["NA", "01, u", ""]
+    assert frame[["a", "b"]].to_numpy().tolist() == [[1, 2], [3, 5], [4, 6]]
+
+
+@pytest.mark.parametrize(
+    ("header", "labels", "words"),
+    [
+        ("a,group,b", ["g"], "no column 'g' of labels among 'a', 'group', 'b'"),
+        ("a,group,group", ["group"], "more than one column 'group' of labels"),
+    ],
+)
+def test_labels_that_are_not_one_column_are_refused(tmp_path, header, labels, words):
+    (tmp_path / "t.csv").write_text(header + "\n1,u,2\n3,v,5\n")
+    with pytest.raises(ValueError, match=words):
+        read_table(tmp_path / "t.csv", labels=labels)

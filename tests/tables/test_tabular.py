@@ -1,4 +1,4 @@
-"""BAD_INPUTS.md, sections Values (input side) and Containers, and the findings that only warn."""
+"""Values and containers that no fit can use are refused; what is only doubtful is a warning."""
 
 import warnings
 from decimal import Decimal
@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from rescore.tables.findings import condition_number, findings, scale_ratio
-from rescore.tables.spread import correlation, spread
-from rescore.tables.table import DataWarning, Table, as_table
+from rescore.tables.convert import DataWarning
+from rescore.tables.findings import findings
+from rescore.tables.table import Table, as_table
 from rescore.text import printable
 
 GOOD = np.random.default_rng(0).normal(size=(30, 3))
@@ -76,18 +76,18 @@ def test_small_types_become_float64_before_any_arithmetic(dtype: str) -> None:
     table = as_table(X)
     assert table.values.dtype == np.float64
     assert np.array_equal(table.values, X.astype(float))
-    assert spread(table).mean == pytest.approx([2 / 3, 2 / 3], rel=1e-12)
+    assert table.spread.mean == pytest.approx([2 / 3, 2 / 3], rel=1e-12)
 
 
 def test_int8_sums_do_not_wrap() -> None:
     table = as_table(np.full((300, 2), 127, dtype=np.int8) - np.eye(300, 2, dtype=np.int8))
-    assert spread(table).mean == pytest.approx(127 - 1 / 300)
+    assert table.spread.mean == pytest.approx(127 - 1 / 300)
 
 
 def test_denormals_survive() -> None:
     X = np.array([[5e-324, 1e-310], [1e-323, 3e-310], [0, 0]])
     assert np.array_equal(as_table(X).values, X)
-    assert (spread(as_table(X)).deviation > 0).all()
+    assert (as_table(X).spread.deviation > 0).all()
     assert "constant" not in codes(X)
 
 
@@ -337,13 +337,13 @@ def test_constant_column_is_found_without_division_by_zero() -> None:
     (finding,) = findings(as_table(X))
     assert (finding.code, finding.columns) == ("constant", ("x1",))
     assert "isolated node" in finding.message
-    assert correlation(as_table(X)).shape == (2, 2)
+    assert as_table(X).spread.correlation.shape == (2, 2)
 
 
 def test_all_columns_constant() -> None:
     table = as_table(np.ones((5, 3)))
     assert [finding.code for finding in findings(table)] == ["constant"]
-    assert (scale_ratio(table), condition_number(table)) == (1.0, 1.0)
+    assert (table.spread.scale_ratio, table.spread.condition_number) == (1.0, 1.0)
 
 
 def test_d_1_has_nothing_to_report() -> None:
@@ -362,7 +362,7 @@ def test_collinear_columns_are_named() -> None:
     X[:, 5] = 2 * X[:, 1] - X[:, 3] + 4
     (finding,) = findings(as_table(X))
     assert (finding.code, set(finding.columns)) == ("collinear", {"x1", "x3", "x5"})
-    assert condition_number(as_table(X)) > 1e12
+    assert as_table(X).spread.condition_number > 1e12
 
 
 def test_nearly_collinear_columns_are_not_called_exact() -> None:
@@ -416,17 +416,20 @@ def test_one_cell_1e6_is_outlying(n: int, cells: int) -> None:
 def test_findings_never_fail(X: np.ndarray) -> None:
     table = as_table(X)
     assert all(finding.message.isprintable() for finding in findings(table))
-    assert condition_number(table) >= 1.0 - 1e-9
-    assert scale_ratio(table) >= 1.0
+    assert table.spread.condition_number >= 1.0 - 1e-9
+    assert table.spread.scale_ratio >= 1.0
 
 
 def test_blocks_of_rows_agree_with_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(5).lognormal(size=(100, 4)) + np.array([0, 10, 1e5, -3])
-    monkeypatch.setattr("rescore.tables.spread.CHUNK", 7)
-    width = spread(as_table(X))
+    monkeypatch.setattr("rescore.tables.spread.CELLS", 28)
+    monkeypatch.setattr("rescore.tables.spread.FEWEST_ROWS", 7)
+    monkeypatch.setattr("rescore.tables.spread.LINE", 12)
+    width = as_table(X).spread
+    assert width.reach == pytest.approx(np.abs(X - X.mean(axis=0)).max(axis=0), rel=1e-10)
     assert width.mean == pytest.approx(X.mean(axis=0), rel=1e-12)
     assert width.deviation == pytest.approx(X.std(axis=0), rel=1e-10)
-    assert correlation(as_table(X)) == pytest.approx(np.corrcoef(X.T), abs=1e-10)
+    assert width.correlation == pytest.approx(np.corrcoef(X.T), abs=1e-10)
     eigenvalues = np.linalg.eigvalsh(np.corrcoef(X.T))
-    assert condition_number(as_table(X)) == pytest.approx(eigenvalues[-1] / eigenvalues[0])
-    assert scale_ratio(as_table(X)) == pytest.approx(X.std(axis=0).max() / X.std(axis=0).min())
+    assert width.condition_number == pytest.approx(eigenvalues[-1] / eigenvalues[0])
+    assert width.scale_ratio == pytest.approx(X.std(axis=0).max() / X.std(axis=0).min())

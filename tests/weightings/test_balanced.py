@@ -1,13 +1,12 @@
 import numpy as np
 import pytest
 
+from rescore import weight_box
+from rescore.data.simulate import simulate
 from rescore.protocols import Problem
-from rescore.simulation import simulate
-from rescore.weightings import box
 from rescore.weightings.balanced import Balanced
-from rescore.weightings.latent import expectation_maximisation, find_groups
-from rescore.weightings.masses import balance, unevenness
-from rescore.weightings.starts import starts
+from rescore.weightings.group_weights import balance, unevenness
+from rescore.weightings.groups import expectation_maximisation, find_groups, first_guesses
 
 
 def weights(data, **options):
@@ -33,7 +32,7 @@ def test_groups_whose_noise_differs_are_balanced_inside_the_box(seed):
     problem, w, said = weights(data)
     assert 0.4 < w[(data.groups == "g1").to_numpy()].sum() < 0.6
     assert w.sum() == pytest.approx(1)
-    floor, ceiling = box.bounds(problem.prior, 1e-4)
+    floor, ceiling = weight_box.bounds(problem.prior, 1e-4)
     assert (w >= floor).all()
     assert (w <= ceiling).all()
     assert sum(said["share_after"]) == pytest.approx(1)
@@ -72,14 +71,14 @@ def test_groups_are_found_with_their_variances():
 
 
 def test_em_never_lowers_the_likelihood(monkeypatch):
-    from rescore.weightings import latent
+    from rescore.weightings import groups
 
     rng = np.random.default_rng(1)
     losses = (rng.normal(size=(300, 3)) * rng.choice([0.3, 2.0], size=(300, 1))) ** 2
     start = rng.dirichlet(np.ones(2), size=300)
     reached = []
     for iterations in (1, 2, 5, 20, 80):
-        monkeypatch.setattr(latent, "MOST_ITERATIONS", iterations)
+        monkeypatch.setattr(groups, "MOST_ITERATIONS", iterations)
         reached.append(expectation_maximisation(losses, np.ones(300), start).likelihood)
     assert (np.diff(reached) >= -1e-2).all()  # the pseudo-row may cost a trace
     assert reached[-1] > reached[0]
@@ -104,7 +103,7 @@ def test_racing_the_starts_loses_nothing_against_following_each_to_its_end(seed)
     assert found.count == len(scales)
     ends = [
         expectation_maximisation(losses, counts, start.T)
-        for few in starts(losses, counts, 4)
+        for few in first_guesses(losses, counts, 4)
         for start in few
     ]
     assert found.evidence >= max(end.evidence for end in ends) - 0.1

@@ -6,12 +6,20 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import rescore as rs
+from rescore import weight_box
 from rescore.protocols import Problem
-from rescore.weightings import box
-from rescore.weightings.capped import ascent, capped_softmax
-from rescore.weightings.exact import Exact, likelihood_units
-from rescore.weightings.network import initial, logits, train, uphill
-from rescore.weightings.neural import Neural, unit_losses
+from rescore.weight_box import likelihood_units
+from rescore.weightings.exact import Exact
+from rescore.weightings.neural import (
+    Neural,
+    capped_softmax,
+    initial_layers,
+    logit_slopes,
+    parameter_slopes,
+    row_logits,
+    train,
+    unit_losses,
+)
 
 solved = jax.jit(partial(capped_softmax, steps=60))
 N, D = 400, 6  # one shape for nearly all: each compiles once
@@ -40,7 +48,7 @@ UNIFORM = with_prior(np.ones(N))
 def played(player, losses, problem=UNIFORM, times=1):
     state = player.init(*losses.shape)
     for _ in range(times):
-        w, state = player.step(problem, losses, state)
+        w, state = player.step(problem, lambda: losses, state)
     return w, state
 
 
@@ -50,7 +58,7 @@ def test_the_weighted_loss_is_between_uniform_and_exact_and_near_exact(name, tau
     player = Neural(**{**vars(PLAYERS[name]), "tau": tau})
     w, state = played(player, losses)
     per_row = losses.sum(axis=1) if name == "raw" else likelihood_units(losses, UNIFORM.prior)
-    best = Exact(tau, player.loss).step(UNIFORM, losses, None)[0] @ per_row
+    best = Exact(tau, player.loss).step(UNIFORM, lambda: losses, None)[0] @ per_row
     assert per_row.mean() < w @ per_row <= best * (1 + 1e-12)
     assert w @ per_row > 0.95 * best
     told = player.explain(state)
@@ -66,7 +74,7 @@ def test_the_weights_are_in_the_box_and_sum_to_one(name, losses):
     prior = np.random.default_rng(1).uniform(0.5, 2, size=N)
     problem = with_prior(prior)
     w, _ = played(PLAYERS[name], losses, problem, times=2)
-    floor, ceiling = box.bounds(problem.prior, 0.5)
+    floor, ceiling = weight_box.bounds(problem.prior, 0.5)
     assert (w >= floor).all()
     assert (w <= ceiling).all()
     assert w.sum() == pytest.approx(1, abs=1e-12)
@@ -77,7 +85,7 @@ def test_it_starts_at_the_prior_exactly(hidden, losses):
     player, problem = Neural(hidden=hidden), with_prior(np.arange(1.0, N + 1))
     layers = player.init(N, D).training.layers
     with jax.enable_x64(True):
-        w, _ = capped_softmax(logits(layers, losses), problem.prior, 0.5)
+        w, _ = capped_softmax(row_logits(layers, losses), problem.prior, 0.5)
     assert (np.array(w) == problem.prior).all()
     almost, _ = played(Neural(hidden=hidden, epochs=1, learning_rate=1e-9), losses, problem)
     np.testing.assert_allclose(almost, problem.prior, rtol=1e-6)
@@ -119,7 +127,7 @@ def test_noise_goes_on_from_call_to_call(losses):
     once, state = played(Neural(noise=True, epochs=10), losses)
     twice, other = played(Neural(noise=True, epochs=5), losses, times=2)
     np.testing.assert_allclose(once, twice, rtol=1e-9)
-    assert state.training.epoch == other.training.epoch == 10
+    assert state.training.averages.count == other.training.averages.count == 10
     again, _ = played(Neural(noise=True, epochs=5), losses)
     assert not np.allclose(again, twice, rtol=1e-9)
 
@@ -148,18 +156,18 @@ def test_the_direction_is_the_gradient_while_no_row_is_at_a_bound(hidden, losses
     rng = np.random.default_rng(3)
     Z = unit_losses(losses[:50], np.full(50, 0.02), "nll") - 1
     prior, tau, noise = rng.dirichlet(np.full(50, 9.0)), 0.01, rng.normal(size=50) / 10
-    layers = initial(D, hidden, rng)
+    layers = initial_layers(D, hidden, rng)
     W, b = layers[-1]
     layers = (*layers[:-1], (W + rng.normal(size=W.shape) / 20, b))
 
     @jax.jit
     def objective(flat):
-        f = (logits(unflatten(flat), Z) + noise) / 2.0
+        f = (row_logits(unflatten(flat), Z) + noise) / 2.0
         return capped_softmax(f, prior, tau, steps=60)[0] @ Z.sum(axis=1)
 
     with jax.enable_x64(True):
         flat, unflatten = ravel_pytree(layers)
-        gradient, _ = uphill(layers, Z, prior, noise, tau, 2.0, 0.0)
+        gradient, _ = parameter_slopes(layers, Z, prior, noise, tau, 2.0, 0.0)
         ours = np.array(ravel_pytree(gradient)[0])
         step = 1e-6 * np.eye(len(flat))
         slope = [float(objective(flat + e) - objective(flat - e)) / 2e-6 for e in step]
@@ -172,7 +180,7 @@ def test_at_a_bound_the_slope_is_zero_or_leads_back():
     prior, f, per_row = rng.dirichlet(np.full(n, 9.0)), rng.normal(0, 2, n), rng.exponential(size=n)
     with jax.enable_x64(True):
         w, shift = solved(f, prior, 0.4)
-        ours = np.array(ascent(per_row, f, prior, 0.4, shift))
+        ours = np.array(logit_slopes(per_row, f, prior, 0.4, shift))
 
         def value(f):
             return float(solved(f, prior, 0.4)[0] @ per_row)
@@ -198,7 +206,7 @@ def test_the_capped_softmax_sums_to_one_and_becomes_the_exact_solution(tau):
             w, _ = solved(scale * per_row, prior, tau)
             assert float(w.sum()) == pytest.approx(1, abs=1e-12)
         w, _ = solved(1e7 * per_row, prior, tau)
-    np.testing.assert_allclose(w, box.heaviest(per_row, prior, tau), atol=1e-9)
+    np.testing.assert_allclose(w, weight_box.heaviest(per_row, prior, tau), atol=1e-9)
 
 
 def test_without_cut_offs_in_reach_it_is_the_softmax_times_the_prior():
@@ -214,8 +222,8 @@ def test_why_the_cut_offs_are_part_of_the_training():
     """Put on afterwards, they make nearly uniform weights of a softmax that was trained long."""
     per_row = np.random.default_rng(8).chisquare(D, size=N)
     softmax = np.exp(10 * (per_row - per_row.max()))
-    w = box.project(softmax / softmax.sum(), UNIFORM.prior, 0.5)
-    best = box.heaviest(per_row, UNIFORM.prior, 0.5)
+    w = weight_box.project(softmax / softmax.sum(), UNIFORM.prior, 0.5)
+    best = weight_box.heaviest(per_row, UNIFORM.prior, 0.5)
     assert (w - UNIFORM.prior) @ per_row < 0.1 * (best - UNIFORM.prior) @ per_row
 
 
@@ -236,7 +244,7 @@ def test_losses_that_change_are_followed():
     player = Neural(loss="raw")
     _, state = played(player, first, times=4)
     for _ in range(2):
-        _, state = player.step(UNIFORM, second, state)
+        _, state = player.step(UNIFORM, lambda: second, state)
     assert state.told["share"] > 0.9
 
 

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rescore import weight_box
 from rescore.moments import Rows
 from rescore.protocols import Problem
-from rescore.weightings import box
-from rescore.weightings.exact import Exact, likelihood_units
+from rescore.weight_box import likelihood_units
+from rescore.weightings.exact import Exact
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "make_theory_figure.py"
 
@@ -31,7 +32,7 @@ def test_theorem_2_a_larger_loss_never_has_less_weight(losses, tau, loss, seed):
     prior = raw_prior / raw_prior.sum() if seed % 2 else np.full(n, 1 / n)
     plain = Problem.unconstrained(np.zeros((n, 2)))
     problem = Problem(plain.rows, prior, plain.allowed, plain.required)
-    w, _ = Exact(tau, loss).step(problem, losses, None)
+    w, _ = Exact(tau, loss).step(problem, lambda: losses, None)
     per_row = losses.sum(axis=1) if loss == "raw" else likelihood_units(losses, prior)
     density = w / prior
     larger = per_row[:, None] > per_row * (1 + 1e-9) + 1e-300
@@ -75,7 +76,7 @@ def test_theorem_1_coefficients_meet_at_root_n_unless_the_noise_is_skewed(
 def weighted_noise(noise, tau=0.5):
     """The covariance of noise (n, d) under exact weights made from its own squares."""
     prior = np.full(len(noise), 1 / len(noise))
-    w = box.heaviest(likelihood_units(noise**2, prior), prior, tau)
+    w = weight_box.heaviest(likelihood_units(noise**2, prior), prior, tau)
     return Rows(noise).moments(w).covariance
 
 

@@ -8,15 +8,13 @@ from typing import Annotated
 
 import typer
 
-from rescore.cli.advise import advise_command
-from rescore.cli.check import check_command
+from rescore.cli.before_fit import advise_command, check_command
 from rescore.cli.demo import demo_command
-from rescore.cli.evaluate import evaluate_command
-from rescore.cli.fit import fit_command
+from rescore.cli.fit import fit_command, report_command
 from rescore.cli.guard import GuardedGroup
-from rescore.cli.report import report_command
+from rescore.cli.learners import LearnerCommand
 from rescore.cli.reproduce import reproduce_command
-from rescore.cli.simulate import simulate_command
+from rescore.cli.truth import evaluate_command, simulate_command
 
 __all__ = ["app", "run"]
 
@@ -29,7 +27,7 @@ app = typer.Typer(
 )
 app.command("check")(check_command)
 app.command("advise")(advise_command)
-app.command("fit")(fit_command)
+app.command("fit", cls=LearnerCommand)(fit_command)
 app.command("report")(report_command)
 app.command("simulate")(simulate_command)
 app.command("evaluate")(evaluate_command)

@@ -8,9 +8,9 @@ import typer
 from rescore.cli.options import DebugOption, JsonOption
 
 if TYPE_CHECKING:
-    from rescore.dataset import Dataset
-    from rescore.estimators import StructureLearner
-    from rescore.metrics.scores import Scores
+    from rescore.data.dataset import Dataset
+    from rescore.learners.base import StructureLearner
+    from rescore.metrics import Scores
     from rescore.report.run import Run
 
 __all__ = ["demo_command", "verdict"]
@@ -25,12 +25,12 @@ def demo_command(
     debug: DebugOption = False,
 ) -> None:
     """Learn the protein network of Sachs et al. (2005), plainly and with row weights."""
-    from rescore.checkup import check
     from rescore.cli.terminal import noted_warnings
-    from rescore.datasets import load_sachs
+    from rescore.data.sachs import load_sachs
     from rescore.metrics import evaluate
     from rescore.report.run import Run
     from rescore.report.staging import check_folder
+    from rescore.studies.check import check
 
     check_folder(output)
     data = load_sachs()
@@ -39,7 +39,7 @@ def demo_command(
     before, after = evaluate(data.truth, plain), evaluate(data.truth, reweighted)
     run = Run(
         reweighted, data.groups, after, {"without reweighting": before}, tuple(notes), ctx.obj,
-        data.source, plain=plain.adjacency_matrix_.to_numpy(), findings=check(data.X).findings,
+        data.source, plain=plain.adjacency_matrix_.to_numpy(), findings=check(data.table).findings,
     )  # fmt: skip
     same = ((plain.adjacency_matrix_ != 0) == (reweighted.adjacency_matrix_ != 0)).all(axis=None)
     _finish(run, output, verdict(before, after, bool(same)), as_json)
@@ -71,22 +71,24 @@ def verdict(before: "Scores", after: "Scores", same_graph: bool) -> str:
 
 def _fits(data: "Dataset") -> tuple["StructureLearner", "StructureLearner"]:
     """The same learner with its default settings, on standardised columns, with and without."""
-    from rescore.cli.fitting import fit_with_progress
-    from rescore.cli.inputs import Input
-    from rescore.estimators import Notears, ReScore
+    from sklearn.base import clone
 
-    plain = Notears(standardize=True)
-    reweighted = ReScore(Notears(standardize=True))
-    fit_with_progress(plain, Input(data.X), "without reweighting")
-    fit_with_progress(reweighted, Input(data.X), "with reweighting")
+    from rescore.cli.refits import fit_with_progress
+    from rescore.cli.table_input import Input
+    from rescore.learners import RECOMMENDED, load_learner
+    from rescore.learners.rescore import ReScore
+
+    plain = load_learner(RECOMMENDED)(standardize=True)
+    reweighted = ReScore(clone(plain))
+    fit_with_progress(plain, Input(data.table), "without reweighting")
+    fit_with_progress(reweighted, Input(data.table), "with reweighting")
     return plain, reweighted
 
 
 def _finish(run: "Run", output: Path, sentence: str, as_json: bool) -> None:
-    from rescore.cli.printing import print_files, print_json, print_scores
-    from rescore.cli.summary import print_shares, run_as_data
-    from rescore.cli.terminal import uninterrupted
-    from rescore.report.files import write_run
+    from rescore.cli.run_summary import print_shares, run_as_data
+    from rescore.cli.terminal import print_files, print_json, print_scores, uninterrupted
+    from rescore.report.folder import write_run
 
     with uninterrupted():
         files = write_run(output, run)
@@ -103,7 +105,7 @@ def _finish(run: "Run", output: Path, sentence: str, as_json: bool) -> None:
 
 
 def _introduction(run: "Run") -> str:
-    from rescore.report.tables import settings
+    from rescore.report.run_tables import settings
 
     n, d = run.model.losses_.shape
     given = ", ".join(f"{k}={v}" for k, v in settings(run.model).items() if k != "estimator")

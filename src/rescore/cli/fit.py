@@ -1,16 +1,14 @@
-"""``rescore fit``: a graph from a table."""
+"""``rescore fit``, a graph from a table, and ``rescore report``, its page made again."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rescore.cli.bootstrap import BootstrapOption, stability_of
-from rescore.cli.compare import CompareOption, ResamplesOption, comparison_of
-from rescore.cli.finishing import finish
-from rescore.cli.fitting import stopped_early
 from rescore.cli.learners import (
+    RECOMMENDED_WORD,
     ForbidOption,
     KnowledgeOption,
     Lambda1Option,
@@ -23,8 +21,11 @@ from rescore.cli.learners import (
     WeightingOption,
     known_edges,
     model_of,
+    own_settings,
 )
 from rescore.cli.options import (
+    BootstrapOption,
+    CompareOption,
     DataArgument,
     DebugOption,
     DecimalOption,
@@ -34,17 +35,18 @@ from rescore.cli.options import (
     JobsOption,
     JsonOption,
     NoHeaderOption,
+    PlainOption,
+    ResamplesOption,
+    UnitsOption,
     WeightsOption,
     names_in,
 )
-from rescore.cli.plain import PlainOption, plain_of
-from rescore.cli.units import UnitsOption, units_of
+from rescore.cli.refits import comparison_of, plain_of, stability_of, stopped_early, units_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
-__all__ = ["fit_command"]
+__all__ = ["fit_command", "report_command"]
 
 
 def fit_command(
@@ -54,7 +56,7 @@ def fit_command(
         Path | None,
         typer.Option("--output", "-o", help="Folder for the results; without it none is written."),
     ] = None,
-    learner: LearnerOption = "notears",
+    learner: LearnerOption = RECOMMENDED_WORD,
     lambda1: Lambda1Option = None,
     threshold: ThresholdOption = None,
     tau: TauOption = None,
@@ -88,11 +90,12 @@ def fit_command(
     debug: DebugOption = False,
 ) -> None:
     """Learn a causal graph and row weights from a table."""
-    from rescore.checkup import check
-    from rescore.cli.inputs import FileFormat, read_input
+    from rescore.cli.table_input import FileFormat, read_input
     from rescore.cli.terminal import noted_warnings
+    from rescore.metrics import evaluate
     from rescore.report.run import Run
     from rescore.report.staging import check_folder
+    from rescore.studies.check import check
 
     if output is not None:
         check_folder(output)
@@ -105,23 +108,23 @@ def fit_command(
             **known_edges(forbid, require, knowledge),
         }
         around = {"tau": tau, "weighting": weighting, "loss": loss}
-        model = model_of(learner, settings, around)
+        model = model_of(learner, settings, around, own_settings(ctx))
         table = read_input(
             data, FileFormat(delimiter, decimal, not no_header), weights=weights, groups=groups,
             drop=names_in(drop or []),
         )  # fmt: skip
-        graph = None if truth is None else _read_truth(truth, edge_direction, table.X)
+        graph = None if truth is None else _read_truth(truth, edge_direction, table.X.names)
         stopped = stopped_early(model, table)
         without, stopped = (None, True) if stopped else plain_of(model, table, plain)
         changed, stopped = (None, True) if stopped else units_of(model, table, units, seed)
     run = Run(
-        model, table.groups, None if graph is None else _scores(graph, model),
+        model, table.groups, None if graph is None else evaluate(graph, model),
         warnings=tuple(notes), command=ctx.obj, source=data.name, plain=without, units=changed,
         findings=check(table.X, table.sample_weight, table.groups).findings,
     )  # fmt: skip
     compared = partial(comparison_of, model, table, graph, resamples, seed, jobs)
     doubted = partial(stability_of, model, table, bootstrap or 0, seed, jobs)
-    finish(
+    _finish(
         run, output, as_json,
         compared if compare and not stopped else None,
         doubted if bootstrap and not stopped else None,
@@ -130,7 +133,23 @@ def fit_command(
         raise KeyboardInterrupt
 
 
-def _read_truth(path: Path, edge_direction: str | None, X: "pd.DataFrame") -> "pd.DataFrame":
+def report_command(
+    folder: Annotated[Path, typer.Argument(help="The folder that fit -o or demo -o wrote.")],
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Make report.html again from a saved run; nothing is fitted."""
+    from rescore.cli.terminal import print_files, print_json
+    from rescore.report.folder import rewrite_report
+
+    path = rewrite_report(folder)
+    if as_json:
+        print_json({"folder": str(folder), "files": [path.name]})
+        return
+    print_files(folder, [path.name])
+
+
+def _read_truth(path: Path, edge_direction: str | None, names: tuple[Any, ...]) -> "pd.DataFrame":
     """The true graph, refused before the fit if its names are not those of the columns."""
     import pandas as pd
 
@@ -138,11 +157,50 @@ def _read_truth(path: Path, edge_direction: str | None, X: "pd.DataFrame") -> "p
     from rescore.metrics.pairing import paired
 
     truth = read_graph(path, edge_direction)
-    paired(truth, pd.DataFrame(0, index=X.columns, columns=X.columns))
+    paired(truth, pd.DataFrame(0, index=list(names), columns=list(names)))
     return truth
 
 
-def _scores(truth: "pd.DataFrame", model: Any) -> Any:
-    from rescore.metrics import evaluate
+def _finish(
+    run: Any,
+    output: Path | None,
+    as_json: bool,
+    compared: Callable[[], Any] | None = None,
+    doubted: Callable[[], Any] | None = None,
+) -> None:
+    """Write the files, even if Ctrl-C is pressed meanwhile, and say what was found.
 
-    return evaluate(truth, model)
+    ``compared`` and ``doubted`` take long, so they are called when the files are there; if Ctrl-C
+    ends the latter, what it has found by then is told before the command stops.
+    """
+    from rescore.cli.refits import (
+        comparison_as_data,
+        print_comparison,
+        print_stability,
+        stability_as_data,
+        written,
+    )
+    from rescore.cli.run_summary import print_run, run_as_data
+    from rescore.cli.terminal import print_json, uninterrupted
+    from rescore.report.folder import write_run
+
+    files = []
+    if output is not None:
+        with uninterrupted():
+            files = write_run(output, run)
+    if not as_json:
+        print_run(run, output, files)
+    stability, added = (None, []) if doubted is None else written(doubted(), run, output)
+    stopped = stability is not None and stability.interrupted
+    if not as_json and stability is not None:
+        print_stability(stability, added, run, output)
+    comparison = compared() if compared is not None and not stopped else None
+    if as_json:
+        data = run_as_data(run, output, sorted({*files, *added}))
+        more = {} if stability is None else {"stability": stability_as_data(stability)}
+        more |= {} if comparison is None else {"comparison": comparison_as_data(comparison)}
+        print_json(data | more)
+    elif comparison is not None:
+        print_comparison(comparison)
+    if stopped:
+        raise KeyboardInterrupt

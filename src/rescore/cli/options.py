@@ -1,4 +1,4 @@
-"""Options that several commands share, and what their texts mean."""
+"""The options of commands that read a table, and what their texts mean."""
 
 import ast
 import csv
@@ -9,7 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
+from rescore.learners import FOLDER
+
 __all__ = [
+    "BootstrapOption",
+    "CompareOption",
     "DataArgument",
     "DebugOption",
     "DecimalOption",
@@ -19,6 +23,9 @@ __all__ = [
     "JobsOption",
     "JsonOption",
     "NoHeaderOption",
+    "PlainOption",
+    "ResamplesOption",
+    "UnitsOption",
     "WeightsOption",
     "default_of",
     "edge_pairs",
@@ -47,6 +54,33 @@ DelimiterOption = Annotated[
 DecimalOption = Annotated[str, typer.Option(help="Decimal mark.")]
 NoHeaderOption = Annotated[bool, typer.Option("--no-header", help="The first line is data.")]
 
+# What is fitted again once the fit is there.
+PlainOption = Annotated[
+    bool,
+    typer.Option(
+        "--plain/--no-plain",
+        help="Where rows were reweighted, also fit without: what did the weights change?",
+    ),
+]
+UnitsOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--units/--no-units",
+        help="Fit again in four other units and say which edges hang on them; costly where fits "
+        "are slow, as of networks.",
+        show_default="with linear learners",
+    ),
+]
+BootstrapOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Afterwards, fit so many resamples: how sure is each edge?"),
+]
+CompareOption = Annotated[
+    bool,
+    typer.Option("--compare", help="Afterwards, compare plain and reweighted fits on resamples."),
+]
+ResamplesOption = Annotated[int, typer.Option(help="How many resamples --compare draws.")]
+
 
 def default_of(estimator: str, parameter: str) -> str:
     """The default of an estimator's parameter as text, read from its source without importing it.
@@ -59,23 +93,25 @@ def default_of(estimator: str, parameter: str) -> str:
     >>> default_of("ReScore", "weighting")
     'auto'
     """
-    (kind,) = (c for c in _classes() if c.name == estimator)
-    (init,) = (f for f in kind.body if isinstance(f, ast.FunctionDef) and f.name == "__init__")
-    given = init.args
-    positional = given.args[len(given.args) - len(given.defaults) :]
-    defaults: dict[str, Any] = dict(
-        zip((a.arg for a in positional + given.kwonlyargs), given.defaults + given.kw_defaults,
-            strict=True)
-    )  # fmt: skip
-    return str(ast.literal_eval(defaults[parameter]))
+    return str(ast.literal_eval(_fields_of(estimator)[parameter]))
+
+
+def _fields_of(estimator: str) -> dict[str, Any]:
+    """The defaults of the fields of a dataclass and of those it extends."""
+    kind = _classes()[estimator]
+    bases = [base.id for base in kind.bases if isinstance(base, ast.Name)]
+    inherited = [_fields_of(base) for base in reversed(bases) if base in _classes()]
+    own = [node for node in kind.body if isinstance(node, ast.AnnAssign) and node.value is not None]
+    fields = {node.target.id: node.value for node in own if isinstance(node.target, ast.Name)}
+    return {name: value for each in [*inherited, fields] for name, value in each.items()}
 
 
 @cache
-def _classes() -> list[ast.ClassDef]:
-    """The classes in the source files of the estimators."""
-    folder = Path(__file__).parents[1] / "estimators"
-    sources = (ast.parse(file.read_text(encoding="utf-8")) for file in folder.glob("*.py"))
-    return [node for tree in sources for node in tree.body if isinstance(node, ast.ClassDef)]
+def _classes() -> dict[str, ast.ClassDef]:
+    """The classes in the source files of the estimators, by name."""
+    sources = (ast.parse(file.read_text(encoding="utf-8")) for file in FOLDER.rglob("*.py"))
+    nodes = (node for tree in sources for node in tree.body)
+    return {node.name: node for node in nodes if isinstance(node, ast.ClassDef)}
 
 
 def names_in(texts: Iterable[str]) -> list[str]:

@@ -46,8 +46,8 @@ def reproduce_command(
     debug: DebugOption = False,
 ) -> None:
     """Run what is missing of the paper's experiments, and render their pages."""
-    from rescore.experiments.declared import declared, find
     from rescore.experiments.pages import write_pages
+    from rescore.experiments.spec import declared, find
     from rescore.experiments.store import Store
 
     if listed:

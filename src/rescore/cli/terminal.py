@@ -1,11 +1,12 @@
-"""What goes to the terminal while a command runs, and what is kept from interrupting it."""
+"""What a command puts on the terminal, and what is kept from interrupting it."""
 
+import json
 import math
 import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,22 @@ from rescore.cli.guard import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
-__all__ = ["console", "counter", "noted_warnings", "progress", "uninterrupted"]
+    from rescore.metrics import Scores
+
+__all__ = [
+    "console",
+    "counter",
+    "noted_warnings",
+    "print_all_scores",
+    "print_files",
+    "print_json",
+    "print_scores",
+    "print_table",
+    "progress",
+    "uninterrupted",
+]
 
 
 def console(stderr: bool = False) -> "Console":
@@ -104,13 +119,6 @@ def counter(title: str, total: int) -> Iterator[Callable[[], None]]:
         yield advance
 
 
-def _done(h: float, h_tol: float) -> float:
-    """How much of the way from h = 1 to its tolerance is done, in orders of magnitude."""
-    if not 0 < h_tol < 1:
-        return 0.0
-    return min(1.0, max(0.0, math.log(max(h, h_tol)) / math.log(h_tol)))
-
-
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """Let the block finish when Ctrl-C is pressed, and only then stop."""
@@ -126,3 +134,67 @@ def uninterrupted() -> Iterator[None]:
     if pressed:
         print("Ctrl-C was pressed while writing; the files were finished first.", file=sys.stderr)
         raise KeyboardInterrupt
+
+
+def print_json(data: Mapping[str, Any]) -> None:
+    """One JSON object on one line, in ASCII, so that no terminal can be misled by a name."""
+    print(json.dumps(data, allow_nan=False))
+
+
+def print_table(title: str, header: Iterable[str], rows: Iterable[Sequence[str]]) -> None:
+    """A plain table on stdout; columns whose heading starts with > are aligned to the right."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold")
+    for heading in header:
+        _add_column(table, heading)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console().print(table)
+
+
+def print_scores(title: str, scores: "Mapping[str, Scores]") -> None:
+    """One line per graph, one column per metric."""
+    from rescore.metrics import HEADINGS
+
+    header = ("", *(f">{heading}" for heading in HEADINGS.values()))
+    lines = [(name, *(_number(each[key]) for key in HEADINGS)) for name, each in scores.items()]
+    print_table(title, header, lines)
+    for name, each in scores.items():
+        for metric, reason in each.undefined.items():
+            if metric in HEADINGS:
+                print(f"{HEADINGS[metric]} of {name} has no value: {one_line(reason)}")
+
+
+def print_all_scores(scores: "Scores") -> None:
+    """Every metric of one estimate on a line of its own, as plain text that is easy to search."""
+    for name, value in scores.as_dict().items():
+        reason = f"  {one_line(scores.undefined.get(name, ''))}" if value is None else ""
+        print(f"{name:<13} {_number(value)}{reason}")
+
+
+def print_files(folder: Any, files: Sequence[str]) -> None:
+    """Where the results are."""
+    if files:
+        print(f"\nWritten to {one_line(folder)}: {', '.join(files)}")
+
+
+def _done(h: float, h_tol: float) -> float:
+    """How much of the way from h = 1 to its tolerance is done, in orders of magnitude."""
+    if not 0 < h_tol < 1:
+        return 0.0
+    return min(1.0, max(0.0, math.log(max(h, h_tol)) / math.log(h_tol)))
+
+
+def _add_column(table: "Table", heading: str) -> None:
+    right = heading.startswith(">")
+    table.add_column(heading.removeprefix(">"), justify="right" if right else "left",
+                     no_wrap=right, overflow="fold")  # fmt: skip
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return str(value) if isinstance(value, int) else f"{value:.3f}"

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
-from rescore.experiments.spec import Case, Experiment, assign
+from rescore.experiments.spec import Case, Experiment, Trial, assign, flat
 from rescore.experiments.store import Record, Store
-from rescore.experiments.trial import Trial, flat
 
 __all__ = ["search", "searched"]
 

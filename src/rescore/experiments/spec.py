@@ -1,25 +1,74 @@
 """An experiment as it is written in a TOML file, and the trials it stands for."""
 
+import hashlib
 import itertools
+import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rescore.checking import check_choice, check_integer
-from rescore.experiments.trial import Trial
+from rescore import __version__
 from rescore.text import listing, printable
+from rescore.validation import check_choice, check_integer
 
-__all__ = ["SIZES", "Case", "Experiment", "assign", "read_experiment"]
+__all__ = [
+    "SIZES",
+    "Case",
+    "Experiment",
+    "Trial",
+    "assign",
+    "declared",
+    "find",
+    "flat",
+    "read_experiment",
+]
 
 SIZES = ("full", "quick", "tiny")
 PROTOCOLS = ("honest", "oracle")
-TINY_SAMPLES, TINY_NODES = 120, 10
+TINY_SAMPLES, TINY_NODES = 120, 11  # as many columns as Sachs has
 KNOWN = {"title", "about", "published", "protocol", "figure", "seeds", "data", "methods", "quick"}
 
 Spec = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What determines a result: the data, the method, the seed and the version of the library.
+
+    Two trials are the same if their contents are, whatever the order of their parts.
+
+    Examples
+    --------
+    >>> one = Trial({"source": "simulate", "nodes": 5}, {"learner": "Linear"}, seed=0)
+    >>> same = Trial({"nodes": 5, "source": "simulate"}, {"learner": "Linear"}, seed=0)
+    >>> one.key == same.key, one.key == Trial(one.data, one.method, seed=1).key
+    (True, False)
+    """
+
+    data: Mapping[str, Any]
+    method: Mapping[str, Any]
+    seed: int
+    version: str = __version__
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """All of it, as plain data."""
+        return {
+            "data": dict(self.data),
+            "method": dict(self.method),
+            "seed": self.seed,
+            "version": self.version,
+        }
+
+    @property
+    def key(self) -> str:
+        """A hash of the content, the name of its record."""
+        text = json.dumps(self.content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 class Case(NamedTuple):
@@ -92,6 +141,31 @@ class Experiment:
         return _shrunk(small) if size == "tiny" and "source" in small else small
 
 
+def declared() -> list[Experiment]:
+    """All experiments of the paper, in the order of their names.
+
+    Examples
+    --------
+    >>> [e.title for e in declared() if e.name == "sachs"]
+    ['Sachs: eleven proteins, nine conditions']
+    """
+    return [read_experiment(path) for path in _declarations()]
+
+
+def find(name: str) -> Experiment:
+    """The experiment of that name, or in that file.
+
+    Examples
+    --------
+    >>> find("sachs").published
+    'sachs'
+    """
+    if name.endswith(".toml"):
+        return read_experiment(Path(name))
+    known = {path.stem: path for path in _declarations()}
+    return read_experiment(known[check_choice("the experiment", name, known)])
+
+
 def read_experiment(path: Path) -> Experiment:
     """The experiment in a TOML file, named after the file; or a sentence what is wrong with it."""
     try:
@@ -103,6 +177,39 @@ def read_experiment(path: Path) -> Experiment:
     _check(content, printable(path, 200))
     blocks = {name: tuple(_tables(content[name])) for name in ("data", "methods")}
     return Experiment(name=path.stem, **{**content, **blocks})
+
+
+def assign(spec: Spec, path: str, value: Any) -> None:
+    """Put a value at a path such as "rescore.tau", making the tables on the way.
+
+    Examples
+    --------
+    >>> spec = {"learner": "Notears"}
+    >>> assign(spec, "rescore.tau", 0.5)
+    >>> spec
+    {'learner': 'Notears', 'rescore': {'tau': 0.5}}
+    """
+    *tables, last = path.split(".")
+    for name in tables:
+        spec = spec.setdefault(name, {})
+    spec[last] = value
+
+
+def flat(spec: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as one, the names joined by dots.
+
+    Examples
+    --------
+    >>> flat({"learner": "Notears", "rescore": {"tau": 0.5}})
+    {'learner': 'Notears', 'rescore.tau': 0.5}
+    """
+    found: dict[str, Any] = {}
+    for name, value in spec.items():
+        if isinstance(value, Mapping) and value:
+            found |= flat(value, f"{prefix}{name}.")
+        else:
+            found[prefix + name] = value
+    return found
 
 
 def _tables(value: Any) -> Iterable[Spec]:
@@ -135,22 +242,6 @@ def _expanded(block: Spec) -> Iterator[Spec]:
         yield spec
 
 
-def assign(spec: Spec, path: str, value: Any) -> None:
-    """Put a value at a path such as "rescore.tau", making the tables on the way.
-
-    Examples
-    --------
-    >>> spec = {"learner": "Notears"}
-    >>> assign(spec, "rescore.tau", 0.5)
-    >>> spec
-    {'learner': 'Notears', 'rescore': {'tau': 0.5}}
-    """
-    *tables, last = path.split(".")
-    for name in tables:
-        spec = spec.setdefault(name, {})
-    spec[last] = value
-
-
 def _shrunk(data: Spec) -> Spec:
     """The data with few rows, and graphs of one size, so that learners are compiled once."""
     small = {"samples": TINY_SAMPLES}
@@ -167,3 +258,10 @@ def _without(spec: Spec, *names: str) -> Spec:
 def _applies(data: Spec, method: Spec) -> bool:
     """A method may name the only kinds of data it is meant for, as ``where`` = {name = [...]}."""
     return all(data.get(name) in values for name, values in method.get("where", {}).items())
+
+
+def _declarations() -> list[Path]:
+    """The declarations: beside this file where the library is installed, else in the repository."""
+    installed = Path(str(files("rescore.experiments") / "declarations"))
+    folder = installed if installed.is_dir() else Path(__file__).parents[3] / "experiments"
+    return sorted(folder.glob("*.toml"))

@@ -6,11 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rescore.checking import check_choice
 from rescore.experiments.running import run_trial
-from rescore.experiments.spec import Case
+from rescore.experiments.spec import Case, Trial
 from rescore.experiments.store import Record, Store
-from rescore.experiments.trial import Trial
+from rescore.validation import check_choice
 
 __all__ = ["ENGINES", "missing", "sweep"]
 

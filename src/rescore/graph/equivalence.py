@@ -1,11 +1,36 @@
-"""Partially directed graphs and the DAGs behind them; `graph.cpdag` goes the other way."""
+"""Equivalence classes of DAGs, as partially directed graphs: to the class, and back to a DAG."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rescore.graph import as_square, cpdag
+from rescore.graph.dag import as_square, topological_order
 
-__all__ = ["consistent_dag", "is_cpdag"]
+__all__ = ["consistent_dag", "cpdag", "is_cpdag"]
+
+
+def cpdag(W: ArrayLike) -> NDArray[np.int8]:
+    """The completed partially directed graph of a DAG: what all Markov-equivalent DAGs share.
+
+    1 at [i, j] alone is an edge that points i -> j in every DAG with the same skeleton and the
+    same v-structures; 1 at both [i, j] and [j, i] is one that points either way.  The labelling is
+    Chickering's (UAI 1995): along a topological order, the last parent of a node decides.
+
+    Examples
+    --------
+    >>> cpdag([[0, 1, 0], [0, 0, 1], [0, 0, 0]])  # a chain: nothing is compelled
+    array([[0, 1, 0],
+           [1, 0, 1],
+           [0, 1, 0]], dtype=int8)
+    """
+    A = as_square(W) != 0
+    compelled = np.zeros_like(A)
+    rank = np.argsort(topological_order(A))  # (d,) position of each node in the order
+    for y in np.argsort(rank):
+        parents = np.flatnonzero(A[:, y])
+        if len(parents):
+            x = parents[np.argmax(rank[parents])]
+            compelled[:, y] = _compelled_parents(A, compelled[:, x], x, y)
+    return (A | (A & ~compelled).T).astype(np.int8)
 
 
 def consistent_dag(graph: ArrayLike) -> NDArray[np.int8]:
@@ -62,3 +87,15 @@ def _possible_sink(
         if (~joined).sum() == len(undirected):  # each is apart from itself only
             return node
     return None
+
+
+def _compelled_parents(
+    A: NDArray[np.bool_], into_x: NDArray[np.bool_], x: int, y: int
+) -> NDArray[np.bool_]:
+    """Which edges into y are compelled, given those into its last parent x."""
+    parents = A[:, y]
+    others = parents & ~A[:, x]
+    others[x] = False
+    if (into_x & ~parents).any() or others.any():
+        return parents
+    return into_x & parents

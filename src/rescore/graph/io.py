@@ -1,10 +1,10 @@
-"""Graphs to and from networkx, JSON and files; the other formats come from their own modules.
+"""Graphs to and from networkx and files; the text formats come from modules of their own.
 
 Every ``to_`` writer takes (W, names), every ``from_`` reader returns them.  What was written here
-reads back the same, every name and every weight exactly, whatever the names contain.
+reads back the same, every name and every weight exactly, whatever the names contain; DOT, a
+picture, is only written.
 """
 
-import json
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from rescore.graph import as_square
-from rescore.graph.dagitty import from_dagitty, to_dagitty
-from rescore.graph.dot import from_dot, to_dot
-from rescore.graph.edges import Matrix, check_names, check_text_names, edges_of, matrix_of
-from rescore.graph.graphml import from_graphml, to_graphml
-from rescore.graph.tables import (
+from rescore.graph.csv import (
     DIRECTIONS,
     csv_header,
     from_adjacency,
@@ -26,6 +21,19 @@ from rescore.graph.tables import (
     to_adjacency,
     to_edge_list,
 )
+from rescore.graph.dag import as_square
+from rescore.graph.dagitty import from_dagitty, to_dagitty
+from rescore.graph.formats import (
+    Matrix,
+    check_names,
+    edges_of,
+    from_graphml,
+    from_json,
+    matrix_of,
+    to_dot,
+    to_graphml,
+    to_json,
+)
 from rescore.text import listing
 
 if TYPE_CHECKING:
@@ -33,7 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "from_dagitty",
-    "from_dot",
     "from_edge_list",
     "from_graphml",
     "from_json",
@@ -88,45 +95,8 @@ def from_networkx(
     return matrix_of(names, G.edges(data="weight", default=1.0)), names
 
 
-def to_json(W: ArrayLike, names: Sequence[str]) -> str:
-    """The graph as a JSON object: ``nodes``, and ``edges`` with from, to and weight.
-
-    Examples
-    --------
-    >>> to_json([[0, 0.5], [0, 0]], ["a", "b"])
-    '{"nodes": ["a", "b"], "edges": [{"from": "a", "to": "b", "weight": 0.5}]}'
-    """
-    names = check_text_names(names, len(as_square(W)))
-    edges = [{"from": i, "to": j, "weight": weight} for i, j, weight in edges_of(W, names)]
-    return json.dumps({"nodes": names, "edges": edges})
-
-
-def from_json(text: str) -> tuple[Matrix, list[str]]:
-    """The matrix and the names of a graph in JSON, as `to_json` writes it.
-
-    Examples
-    --------
-    >>> from_json('{"nodes": ["a", "b"], "edges": [{"from": "a", "to": "b", "weight": 0.5}]}')
-    (array([[0. , 0.5],
-           [0. , 0. ]]), ['a', 'b'])
-    """
-    try:
-        graph = json.loads(text)
-        names = list(graph["nodes"])
-        edges = [(edge["from"], edge["to"], edge.get("weight", 1)) for edge in graph["edges"]]
-        for value in (*names, *(end for edge in edges for end in edge[:2])):
-            hash(value)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise ValueError(
-            "A graph in JSON is {'nodes': [names], 'edges': [{'from': name, 'to': name, 'weight': "
-            f"number}}]}}; this text is not ({type(error).__name__}: {error})."
-        ) from None
-    return matrix_of(check_text_names(names), edges), names
-
-
 READERS = {
     ".json": from_json,
-    ".dot": from_dot,
     ".graphml": from_graphml,
     ".dagitty": from_dagitty,
     ".txt": from_dagitty,
@@ -136,8 +106,8 @@ READERS = {
 def read_graph(path: str | Path, edge_direction: str | None = None) -> pd.DataFrame:
     r"""The graph in a file, as a square table from row to column with the names on both sides.
 
-    The suffix decides: .json, .dot, .graphml, .dagitty (or .txt, as dagitty.net saves it); in .csv
-    and .tsv a header ``from,to[,weight]`` makes an edge list, any other an adjacency matrix.  For a
+    The suffix decides: .json, .graphml, .dagitty (or .txt, as dagitty.net saves it); in .csv and
+    .tsv a header ``from,to[,weight]`` makes an edge list, any other an adjacency matrix.  For a
     matrix without ``from\to`` in its corner say ``edge_direction="from row to column"`` or
     ``"from column to row"``.
 
@@ -156,7 +126,7 @@ def read_graph(path: str | Path, edge_direction: str | None = None) -> pd.DataFr
     suffix = path.suffix.lower()
     if suffix not in (*READERS, ".csv", ".tsv"):
         raise ValueError(
-            f"A graph file ends in .csv, .tsv, .json, .dot, .graphml or .dagitty; got {path}."
+            f"A graph file ends in .csv, .tsv, .json, .graphml or .dagitty; got {path}."
         )
     try:
         text = _text(path)

@@ -12,13 +12,15 @@ where i -> j together with j -> i is one undirected edge, and look at unordered 
 so a two-cycle is never counted twice, and a reversed edge is one error.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from rescore.graph import cpdag, is_dag
+from rescore.graph.dag import is_dag
+from rescore.graph.equivalence import cpdag
 from rescore.metrics.interventional import (
     ancestor_aid,
     oset_aid,
@@ -27,9 +29,9 @@ from rescore.metrics.interventional import (
     sid,
 )
 from rescore.metrics.pairing import paired
-from rescore.metrics.scores import Scores
 
 __all__ = [
+    "HEADINGS",
     "Scores",
     "ancestor_aid",
     "cpdag_shd",
@@ -42,6 +44,98 @@ __all__ = [
     "sid",
     "tpr",
 ]
+
+# What a short table shows, in this order, and what it calls them.
+HEADINGS = {"tpr": "TPR", "fdr": "FDR", "shd": "SHD", "sid": "SID", "edges": "edges"}
+
+
+@dataclass(frozen=True)
+class Scores:
+    """All metrics of one estimate, made by `metrics.evaluate`.
+
+    A metric that has no value is None, and ``undefined`` says why.
+    ``scores["shd"]`` and ``dict(scores)`` work too.
+
+    Examples
+    --------
+    >>> from rescore.metrics import evaluate
+    >>> scores = evaluate([[0, 1], [0, 0]], [[0, 0], [1, 0]])
+    >>> scores.shd, scores["sid"], scores.as_dict()["fdr"]
+    (1, 2, 1.0)
+    """
+
+    tpr: float | None
+    fdr: float
+    fpr: float | None
+    shd: int
+    sid: int | None
+    edges: int
+    cpdag_shd: int | None
+    ancestor_aid: int | None
+    oset_aid: int | None
+    parent_aid: int | None
+    undefined: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+
+    def keys(self) -> Iterator[str]:
+        """The names of the metrics.
+
+        Examples
+        --------
+        >>> from rescore.metrics import evaluate
+        >>> "shd" in evaluate([[0]], [[0]]).keys()
+        True
+        """
+        return (name for name in self.__dataclass_fields__ if name != "undefined")
+
+    def __getitem__(self, name: str) -> float | None:
+        if name not in self.keys():
+            raise KeyError(
+                f"There is no metric {name!r}; the metrics are {', '.join(self.keys())}."
+            )
+        return getattr(self, name)
+
+    def as_dict(self) -> dict[str, float | None]:
+        """The metrics as a plain dict.
+
+        Examples
+        --------
+        >>> from rescore.metrics import evaluate
+        >>> evaluate([[0]], [[0]]).as_dict()["shd"]
+        0
+        """
+        return {name: self[name] for name in self.keys()}
+
+    def as_json(self) -> dict[str, Any]:
+        """The metrics, and why some have no value, as plain data that ``Scores(**data)`` takes.
+
+        Examples
+        --------
+        >>> from rescore.metrics import evaluate
+        >>> scores = evaluate([[0, 1], [0, 0]], [[0, 0], [1, 0]])
+        >>> Scores(**scores.as_json()) == scores
+        True
+        """
+        return {**self.as_dict(), "undefined": dict(self.undefined)}
+
+    def to_series(self) -> "pd.Series[float]":
+        """The metrics as a pandas Series of floats, NaN where there is none.
+
+        Examples
+        --------
+        >>> from rescore.metrics import evaluate
+        >>> float(evaluate([[0]], [[0]]).to_series()["shd"])
+        0.0
+        """
+        return pd.Series(self.as_dict(), dtype=float)
+
+    def __str__(self) -> str:
+        lines = []
+        for name, value in self.as_dict().items():
+            text = f"{value:.4g}" if isinstance(value, float) else str(value)
+            if value is None:
+                text = f"-  {self.undefined.get(name, '')}"
+            lines.append(f"{name:<13} {text}".rstrip())
+        return "\n".join(lines)
 
 
 def evaluate(truth: Any, estimate: Any) -> Scores:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rescore.graph import topological_order
+from rescore.graph.dag import topological_order
 from rescore.graph.equivalence import is_cpdag
 from rescore.metrics.pairing import paired
 

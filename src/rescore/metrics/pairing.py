@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rescore.graph import as_square
+from rescore.graph.dag import as_square
 from rescore.graph.io import from_networkx
 from rescore.text import listing
 

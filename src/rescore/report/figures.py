@@ -1,4 +1,4 @@
-"""The pictures of a report, as matplotlib figures that touch neither pyplot nor its settings."""
+"""The pictures of a fit, as matplotlib figures that touch neither pyplot nor its settings."""
 
 import io
 import warnings
@@ -9,15 +9,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from rescore.report.graph_figure import FAINT, INK, PAPER, POSITIVE, draw_graph
-from rescore.report.tables import group_shares
+from rescore.report.graph_figure import FAINT, INK, PAPER, POSITIVE
+from rescore.report.run_tables import group_shares
 from rescore.text import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_graph", "draw_history", "draw_weights", "png", "svg"]
+__all__ = ["draw_history", "draw_weights", "png", "svg"]
 
 TRACES = {  # columns of a history worth a panel, and whether they span orders of magnitude
     "objective": ("objective", False),
@@ -93,7 +93,7 @@ def svg(figure: "Figure") -> str:
 
     Examples
     --------
-    >>> svg(draw_graph([[0]], ["a"]))[:5]
+    >>> svg(draw_weights([0.5, 0.5], [1.0, 2.0]))[:5]
     '<?xml'
     """
     import matplotlib
@@ -108,7 +108,7 @@ def png(figure: "Figure", dpi: float = 160) -> bytes:
 
     Examples
     --------
-    >>> png(draw_graph([[0]], ["a"]))[1:4]
+    >>> png(draw_weights([0.5, 0.5], [1.0, 2.0]))[1:4]
     b'PNG'
     """
     return _saved(figure, format="png", dpi=dpi, metadata={"Software": None})

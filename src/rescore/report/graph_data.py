@@ -4,12 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from rescore.handover.network_json import text_names
+from rescore.exchange.programs import text_names
 from rescore.report.graph_figure import LABELLED_EDGES
-from rescore.report.layout import Edge, Point
-from rescore.report.placement import HEIGHT, Placement, placed
+from rescore.report.layout import HEIGHT, Edge, Placement, Point, placed
 from rescore.report.run import Run
-from rescore.report.tables import edge_change
+from rescore.report.run_tables import edge_change
 from rescore.text import printable
 
 __all__ = ["graph_data"]
@@ -22,8 +21,8 @@ def graph_data(run: Run) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from rescore import Notears
-    >>> data = graph_data(Run(Notears().fit([[0.0], [1.0]])))
+    >>> from rescore import Linear
+    >>> data = graph_data(Run(Linear().fit([[0.0], [1.0]])))
     >>> [node["name"] for node in data["nodes"]], data["edges"]
     (['x0'], [])
     """
@@ -109,6 +108,5 @@ def _gone(run: Run) -> list[Edge]:
 
 
 def _required(run: Run) -> set[tuple[str, ...]]:
-    learner = getattr(run.model, "estimator", run.model)
-    pairs = getattr(learner, "required", None) or ()
+    pairs = run.model.plain.known_edges()["required"] or ()
     return {tuple(str(name) for name in pair) for pair in pairs}

@@ -1,23 +1,28 @@
 """One self-contained page about a run, that needs nothing from the network.
 
-The graph can be moved and filtered where scripts run; elsewhere its picture stays.
+The graph can be moved and filtered where scripts run; elsewhere its picture stays.  A policy lets
+exactly the page's own scripts and styles in and nothing else.
 """
 
 import base64
-from typing import Any
+import hashlib
+import json
+from collections.abc import Iterable
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rescore.handover.network_json import text_names
-from rescore.report.doubt import doubts
-from rescore.report.figures import draw_graph, draw_history, draw_weights, svg
+from rescore.exchange.programs import text_names
+from rescore.metrics import HEADINGS
+from rescore.report.figures import draw_history, draw_weights, svg
 from rescore.report.graph_data import graph_data
-from rescore.report.heatmap import draw_adjacency
-from rescore.report.inline import asset, json_text, policy
+from rescore.report.graph_figure import draw_adjacency, draw_graph
 from rescore.report.run import Run
-from rescore.report.tables import (
+from rescore.report.run_tables import (
     changes_sentence,
     columns_used,
+    doubts,
     edge_changes,
     group_shares,
     row_weights,
@@ -26,9 +31,11 @@ from rescore.report.tables import (
 )
 from rescore.text import printable
 
-__all__ = ["render_page"]
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
-METRICS = {"tpr": "TPR", "fdr": "FDR", "shd": "SHD", "sid": "SID", "edges": "edges"}
+__all__ = ["asset", "json_text", "policy", "render_page"]
+
 MOST_EDGES = 50  # of the forbidden or required ones that are listed
 SCRIPTS = ("vendor/cytoscape.min.js", "graph.js")
 
@@ -39,8 +46,8 @@ def render_page(run: Run) -> str:
     Examples
     --------
     >>> import pandas as pd
-    >>> from rescore import Notears
-    >>> page = render_page(Run(Notears().fit(pd.DataFrame({"<b>": [0.0, 1.0]}))))
+    >>> from rescore import Linear
+    >>> page = render_page(Run(Linear().fit(pd.DataFrame({"<b>": [0.0, 1.0]}))))
     >>> "<b>" in page, "&lt;b&gt;" in page
     (False, True)
     """
@@ -53,6 +60,52 @@ def render_page(run: Run) -> str:
     environment.filters["printable"] = printable
     template = environment.get_template("template.html.j2")
     return template.render(_contents(run) | _inlined(run))
+
+
+def asset(name: str) -> "Markup":
+    """A file of this package, to go into the page as it is.
+
+    Examples
+    --------
+    >>> "prefers-color-scheme: dark" in asset("style.css")
+    True
+    """
+    from markupsafe import Markup
+
+    text = files("rescore.report").joinpath(name).read_text(encoding="utf-8")
+    if "</script" in text.lower() or "</style" in text.lower() or "<!--" in text:
+        raise ValueError(f"{name} would end the element that holds it; it cannot be put in a page.")
+    return Markup(text)
+
+
+def json_text(data: Any) -> "Markup":
+    r"""JSON that no HTML parser mistakes for the end of its element, nor a script for a new line.
+
+    Examples
+    --------
+    >>> print(json_text(["</script>", "\u2028", "&"]))
+    ["\u003c/script\u003e", "\u2028", "\u0026"]
+    """
+    from markupsafe import Markup
+
+    text = json.dumps(data, allow_nan=False)  # ASCII alone, so that U+2028 is an escape already
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
+    """A Content-Security-Policy: these scripts and styles, pictures in the page, nothing else.
+
+    Examples
+    --------
+    >>> policy([], ["p { margin: 0 }"])
+    "default-src 'none'; script-src 'none'; style-src 'sha256-...'; img-src data:; ..."
+    """
+    return (
+        f"default-src 'none'; script-src {_sources(scripts)}; style-src {_sources(styles)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
 
 
 def _inlined(run: Run) -> dict[str, Any]:
@@ -104,7 +157,7 @@ def _contents(run: Run) -> dict[str, Any]:
         "receipts": _receipts(run),
         "scores": _scores(run),
         "undefined": dict(run.scores.undefined) if run.scores is not None else {},
-        "metrics": METRICS,
+        "metrics": HEADINGS,
         "warnings": [printable(text, 2000) for text in _warnings(run)],
     }
 
@@ -169,7 +222,7 @@ def _scores(run: Run) -> dict[str, dict[str, Any]]:
     if run.scores is None:
         return {}
     every = {**run.baselines, "this fit": run.scores}
-    return {name: {key: scores[key] for key in METRICS} for name, scores in every.items()}
+    return {name: {key: scores[key] for key in HEADINGS} for name, scores in every.items()}
 
 
 def _shown(name: str, value: Any) -> str:
@@ -180,3 +233,8 @@ def _shown(name: str, value: Any) -> str:
         more = f" and {len(edges) - MOST_EDGES} more" if len(edges) > MOST_EDGES else ""
         return ", ".join(edges[:MOST_EDGES]) + more
     return f"{value:g}" if isinstance(value, float) else printable(value, 500)
+
+
+def _sources(texts: Iterable[str]) -> str:
+    sums = [hashlib.sha256(text.encode()).digest() for text in texts]
+    return " ".join(f"'sha256-{base64.b64encode(s).decode()}'" for s in sums) or "'none'"

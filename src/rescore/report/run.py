@@ -1,21 +1,41 @@
-"""A finished fit with what is known around it: all that a report can tell."""
+"""A finished fit with what is known around it: all that a report can tell, kept as ``run.json``.
 
+The file is plain data, and read as such.
+"""
+
+import json
+import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from rescore.estimators import StructureLearner
-from rescore.metrics.scores import Scores
+from rescore.exchange.saving import load
+from rescore.learners.base import StructureLearner
+from rescore.metrics import Scores
+from rescore.studies.units import MADE, ONLY_STANDARDISED, PROOF, Units
 from rescore.tables.findings import Finding
-from rescore.units_changed import Units
+from rescore.text import printable
 
-__all__ = ["Run", "versions_here"]
+__all__ = [
+    "ABOUT_FILE",
+    "Run",
+    "about",
+    "read_run",
+    "units_as_json",
+    "units_from_json",
+    "versions_here",
+]
 
 DECISIVE = ("jax", "numpy", "scipy", "scikit-learn", "pandas")  # of what a result may depend on
+SCHEMA = 1
+ABOUT_FILE = "run.json"
+UNIT_COLUMNS = ["cause", "effect", "verdict", "share", "changes"]
 
 
 def versions_here() -> dict[str, str]:
@@ -45,8 +65,8 @@ class Run:
 
     Examples
     --------
-    >>> from rescore import Notears
-    >>> Run(Notears().fit([[0.0], [1.0]])).warnings
+    >>> from rescore import Linear
+    >>> Run(Linear().fit([[0.0], [1.0]])).warnings
     ()
     """
 
@@ -76,3 +96,159 @@ class Run:
             np.abs(2 * np.asarray(self.stability) - 1) <= 1
         ):
             raise ValueError("stability must hold shares between 0 and 1.")
+
+
+def about(run: Run) -> str:
+    """All of a run but its model, as JSON text.
+
+    Examples
+    --------
+    >>> from rescore import Linear
+    >>> json.loads(about(Run(Linear().fit([[0.0], [1.0]]), source="two rows")))["source"]
+    'two rows'
+    """
+    data = {
+        "schema": SCHEMA,
+        "command": run.command,
+        "source": run.source,
+        "versions": dict(run.versions),
+        "warnings": list(run.warnings),
+        "scores": None if run.scores is None else run.scores.as_json(),
+        "baselines": {name: scores.as_json() for name, scores in run.baselines.items()},
+        "plain": _from_matrix(run.plain),
+        "stability": _from_matrix(run.stability),
+        "resampled": run.resampled,
+        "units": None if run.units is None else units_as_json(run.units),
+        "findings": [_from_finding(finding) for finding in run.findings],
+        "groups": _from_labels(run.groups),
+    }
+    return json.dumps(data, allow_nan=False) + "\n"
+
+
+def read_run(folder: str | os.PathLike[str]) -> Run:
+    """The run that `write_run` left in ``folder``; of a model alone, that and nothing around it.
+
+    Examples
+    --------
+    >>> read_run("nowhere")
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: There is no saved model in 'nowhere': model.json is missing.
+    """
+    model, path = load(folder), Path(folder) / ABOUT_FILE
+    if not path.is_file():
+        return Run(model)
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["schema"] != SCHEMA:
+            raise ValueError(f"its schema is {data['schema']!r}, and this version reads {SCHEMA}")
+        return _run_of(model, data)
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        raise ValueError(
+            f"'{printable(path, 200)}' cannot be used: {printable(error, 300)}. Fit again."
+        ) from None
+
+
+def units_as_json(units: Units) -> dict[str, Any]:
+    """The table, the factors and what did not converge; names as text.
+
+    Examples
+    --------
+    >>> edge = pd.DataFrame([["a", "b", "unit-proof", 1.0, ""]], columns=UNIT_COLUMNS)
+    >>> factors = pd.DataFrame({"a": [2.0], "b": [0.5]}, index=["standardised"])
+    >>> units_as_json(Units(edge, factors, ()))["factors"]
+    {'standardised': [2.0, 0.5]}
+    """
+    lines = [
+        [str(cause), str(effect), verdict, float(share), changes]
+        for cause, effect, verdict, share, changes in units.table[UNIT_COLUMNS].to_numpy().tolist()
+    ]
+    return {
+        "table": [dict(zip(UNIT_COLUMNS, line, strict=True)) for line in lines],
+        "columns": [str(name) for name in units.factors.columns],
+        "factors": {str(change): list(row) for change, *row in units.factors.itertuples()},
+        "not_converged": list(units.not_converged),
+    }
+
+
+def units_from_json(data: Mapping[str, Any]) -> Units:
+    """What `units_as_json` wrote; ValueError or KeyError if it is something else.
+
+    Examples
+    --------
+    >>> units_from_json({"table": [], "columns": ["a"], "factors": {"standardised": [2.0]},
+    ...     "not_converged": []}).factors
+                    a
+    standardised  2.0
+    """
+    table = pd.DataFrame([[line[name] for name in UNIT_COLUMNS] for line in data["table"]],
+                         columns=UNIT_COLUMNS)  # fmt: skip
+    if not table["verdict"].isin([PROOF, MADE, ONLY_STANDARDISED]).all():
+        raise ValueError("it has verdicts on units that this version does not know")
+    table = table.astype({"share": float, **dict.fromkeys(["cause", "effect", "changes"], str)})
+    values = np.array(list(data["factors"].values()), dtype=float)
+    factors = pd.DataFrame(values, [str(c) for c in data["factors"]], data["columns"])
+    return Units(table, factors, tuple(str(change) for change in data["not_converged"]))
+
+
+def _run_of(model: Any, data: dict[str, Any]) -> Run:
+    d, n = len(model.adjacency_matrix_), len(model.sample_weight_)
+    return Run(
+        model,
+        _to_labels(data["groups"], n),
+        None if data["scores"] is None else Scores(**data["scores"]),
+        {str(name): Scores(**scores) for name, scores in data["baselines"].items()},
+        tuple(str(text) for text in data["warnings"]),
+        str(data["command"]),
+        str(data["source"]),
+        _to_matrix(data["plain"], d),
+        _to_matrix(data["stability"], d),
+        {str(name): str(version) for name, version in data["versions"].items()},
+        units=None if data.get("units") is None else units_from_json(data["units"]),
+        resampled=str(data.get("resampled", "")),  # missing from what earlier versions wrote
+        findings=tuple(_to_finding(each) for each in data.get("findings", [])),
+    )
+
+
+def _from_finding(finding: Finding) -> dict[str, Any]:
+    return asdict(finding) | {"columns": [str(name) for name in finding.columns]}
+
+
+def _to_finding(data: dict[str, Any]) -> Finding:
+    columns = tuple(str(name) for name in data["columns"])
+    texts = {name: str(data[name]) for name in ("code", "seen", "remedy", "severity")}
+    return Finding(**texts, columns=columns)
+
+
+def _from_matrix(matrix: Any) -> list[list[Any]] | None:
+    """Its entries other than zero, each as row, column, value."""
+    if matrix is None:
+        return None
+    values = np.asarray(matrix, dtype=float)
+    return [[i, j, float(values[i, j])] for i, j in np.argwhere(values != 0).tolist()]
+
+
+def _to_matrix(entries: Any, d: int) -> Any:
+    if entries is None:
+        return None
+    matrix = np.zeros((d, d))
+    for i, j, value in entries:
+        matrix[i, j] = float(value)
+    return matrix
+
+
+def _from_labels(groups: Any) -> dict[str, Any] | None:
+    """Each label once, and its number in every row: rows are many and labels few."""
+    if groups is None:
+        return None
+    labels = [str(label) for label in np.asarray(groups, dtype=object)]
+    number = {label: k for k, label in enumerate(dict.fromkeys(labels))}
+    return {"labels": list(number), "rows": [number[label] for label in labels]}
+
+
+def _to_labels(groups: Any, n: int) -> list[str] | None:
+    if groups is None:
+        return None
+    if len(groups["rows"]) != n:
+        raise ValueError(f"it has {len(groups['rows'])} group labels for {n} rows")
+    return [str(groups["labels"][k]) for k in groups["rows"]]

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rescore.tables.spread import Spread, condition_number, correlation, scale_ratio, spread
+from rescore.tables.spread import Spread
 from rescore.tables.table import Table
 from rescore.text import listing
 
-__all__ = ["Finding", "condition_number", "findings", "scale_ratio"]
+__all__ = ["Finding", "findings"]
 
 SINGULAR = 1e-12  # share of a column's variance below which rounding hides whether it is zero
 RATIO, TOO_WIDE, TOO_NARROW = 1e3, 1e6, 1e-4  # standard deviations
@@ -64,7 +64,7 @@ def findings(table: Table) -> list[Finding]:
     >>> print(findings(as_table(X))[0].message)
     Column 'x2' is an exact linear combination of 'x0', 'x1'. ...
     """
-    width = spread(table)
+    width = table.spread
     found = [*_constant(table, width), *_few_rows(table), *_dependent(table, width)]
     return [*found, *_scales(table, width), *_outlying(table, width)]
 
@@ -90,7 +90,7 @@ def _few_rows(table: Table) -> Iterator[Finding]:
 def _dependent(table: Table, width: Spread) -> Iterator[Finding]:
     """Columns that others determine exactly: a copy of one, or a combination of several."""
     names = [table.names[j] for j in width.varying]
-    R = correlation(table, width)  # (k, k)
+    R = width.correlation  # (k, k)
     copies = np.argwhere(np.triu(1.0 - np.abs(R) <= SINGULAR, k=1))
     for i, j in copies:
         seen = (
@@ -129,7 +129,7 @@ def _scales(table: Table, width: Spread) -> Iterator[Finding]:
     deviation = width.deviation[width.varying]
     if deviation.size == 0:
         return
-    ratio = scale_ratio(table, width)
+    ratio = width.scale_ratio
     widest = table.names[int(width.deviation.argmax())]
     narrowest = table.names[int(width.varying[deviation.argmin()])]
     if ratio > RATIO:

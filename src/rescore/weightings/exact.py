@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from rescore.checking import check_choice, check_number
 from rescore.moments import Matrix
-from rescore.protocols import Problem
-from rescore.weightings import box
+from rescore.protocols import Losses, Problem
+from rescore.validation import check_choice, check_number
+from rescore.weight_box import heaviest, likelihood_units
 
 LOSSES = ("nll", "raw")
 
@@ -24,11 +22,12 @@ class Exact:
 
     Examples
     --------
+    >>> import numpy as np
     >>> losses = np.array([[1.0, 0.01], [1.0, 0.01], [0.9, 0.09]])
     >>> three_rows = Problem.unconstrained(np.zeros((3, 2)))
-    >>> Exact(tau=0.5, loss="nll").step(three_rows, losses, None)[0].round(2)
+    >>> Exact(tau=0.5, loss="nll").step(three_rows, lambda: losses, None)[0].round(2)
     array([0.17, 0.17, 0.67])
-    >>> Exact(tau=0.5, loss="raw").step(three_rows, losses, None)[0].round(2)
+    >>> Exact(tau=0.5, loss="raw").step(three_rows, lambda: losses, None)[0].round(2)
     array([0.42, 0.42, 0.17])
     """
 
@@ -42,28 +41,12 @@ class Exact:
     def init(self, n: int, d: int) -> None:
         """Nothing to remember: the answer depends on the current losses alone."""
 
-    def step(self, problem: Problem, losses: Matrix, state: None) -> tuple[Matrix, None]:
+    def step(self, problem: Problem, losses: Losses, state: None) -> tuple[Matrix, None]:
         """The maximiser of the weighted loss over C(τ)."""
-        prior = problem.prior
-        per_row = losses.sum(axis=1) if self.loss == "raw" else likelihood_units(losses, prior)
-        return box.heaviest(per_row, prior, self.tau), None
+        prior, L = problem.prior, losses()
+        per_row = L.sum(axis=1) if self.loss == "raw" else likelihood_units(L, prior)
+        return heaviest(per_row, prior, self.tau), None
 
     def explain(self, state: None) -> dict[str, Any]:
         """The rule has no more to say than its parameters do."""
         return {}
-
-
-def likelihood_units(losses: Matrix, prior: Matrix) -> Matrix:
-    """``ℓ_i = Σ_j r_ij² / σ_j²`` with ``σ_j² = Σ_i s_i r_ij²``, (n,).
-
-    A variable that is fitted perfectly, or constant, says nothing about any row: it is left out.
-
-    Examples
-    --------
-    >>> likelihood_units(np.array([[1.0, 0.0], [3.0, 0.0]]), np.array([0.5, 0.5]))
-    array([0.5, 1.5])
-    """
-    variance = prior @ losses  # (d,)
-    tells = variance > np.finfo(float).tiny  # below it, 1/σ² is no longer a number
-    precision = np.divide(1.0, variance, out=np.zeros_like(variance), where=tells)
-    return losses @ precision

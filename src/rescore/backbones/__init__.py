@@ -1,1 +1,0 @@
-"""The learners: each lowers the weighted score by changing the graph."""

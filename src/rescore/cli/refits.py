@@ -1,0 +1,242 @@
+"""What ``rescore fit`` fits, and fits again: without row weights, in other units, on resamples."""
+
+import warnings
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rescore.cli.table_input import Input
+    from rescore.report.run import Run
+    from rescore.studies.compare import Comparison
+    from rescore.studies.edge_shares import Stability
+    from rescore.studies.units import Units
+
+__all__ = [
+    "comparison_as_data",
+    "comparison_of",
+    "fit_with_progress",
+    "plain_of",
+    "print_comparison",
+    "print_stability",
+    "print_units",
+    "stability_as_data",
+    "stability_of",
+    "stopped_early",
+    "units_as_data",
+    "units_of",
+    "written",
+]
+
+RESCALINGS = 3
+MOST_EDGES = 15
+
+
+def stopped_early(model: Any, table: "Input") -> bool:
+    """Fit; whether Ctrl-C ended it.  What was reached by then is in the model, if anything was."""
+    try:
+        fit_with_progress(model, table, "fitting")
+    except KeyboardInterrupt:
+        if not hasattr(model, "status_"):
+            raise
+        return True
+    return False
+
+
+def fit_with_progress(model: Any, table: "Input", title: str) -> None:
+    """Fit the model, with a bar on stderr."""
+    from rescore.cli.terminal import progress
+
+    with progress(title, getattr(model.plain, "h_tol", 1e-8)) as on_step:
+        model.fit(table.X, on_step=on_step, **table.known_to(model))
+
+
+def plain_of(model: Any, table: "Input", wanted: bool) -> tuple[Any, bool]:
+    """The plain graph (d, d), if there is one to compare with, and whether Ctrl-C prevented it."""
+    if not wanted or model.plain is model:
+        return None, False
+    if not _reweighted(model, table):
+        return model.adjacency_matrix_.to_numpy(), False
+    try:
+        return _fitted(model.plain, table), False
+    except KeyboardInterrupt:
+        return None, True
+
+
+def units_of(
+    model: Any, table: "Input", wanted: bool | None, seed: int
+) -> tuple["Units | None", bool]:
+    """What other units would change, if it is wanted, and whether Ctrl-C kept it from being known.
+
+    The fit that was made stays and is worth writing, so the interrupt is handed back as a value.
+    """
+    if not (model.plain.linear if wanted is None else wanted):
+        return None, False
+    try:
+        return _in_other_units(model, table, seed), False
+    except KeyboardInterrupt:
+        return None, True
+
+
+def print_units(units: "Units") -> None:
+    """The sentence, and the edges that do not survive every change of units."""
+    from rescore.cli.terminal import console, print_table
+    from rescore.studies.units import PROOF
+    from rescore.text import printable
+
+    console().print(f"\nUnits: {units.sentence}")
+    odd = units.table[units.table["verdict"] != PROOF]
+    lines = [
+        (printable(cause, 30), "->", printable(effect, 30), _percent(share), changes or verdict)
+        for cause, effect, verdict, share, changes in odd.itertuples(index=False, name=None)
+    ]
+    if lines:
+        title = "Edges that hang on the units"
+        more = f" (the first {MOST_EDGES} of {len(lines)})" if len(lines) > MOST_EDGES else ""
+        header = ("cause", "", "effect", ">of refits", "changes")
+        print_table(title + more, header, lines[:MOST_EDGES])
+
+
+def units_as_data(units: "Units") -> dict[str, Any]:
+    """The sentence, the table as a list of rows, the factors, and what did not converge."""
+    from rescore.report.run import units_as_json
+
+    return {"sentence": units.sentence, **units_as_json(units)}
+
+
+def stability_of(model: Any, table: "Input", resamples: int, seed: int, jobs: int) -> "Stability":
+    """The model on so many resamples of the rows, with a bar on stderr."""
+    from rescore.cli.terminal import counter, noted_warnings
+    from rescore.studies.bootstrap import bootstrap
+
+    with noted_warnings(), counter("resampling", resamples) as advance:
+        return bootstrap(
+            model, table.X, resamples=resamples, random_state=seed, n_jobs=jobs,
+            on_resample=lambda done: advance(), **table.known_to(model),
+        )  # fmt: skip
+
+
+def written(
+    stability: "Stability", run: "Run", output: Path | None
+) -> tuple["Stability", list[str]]:
+    """The same, once its files and the new report are in the folder; with their names."""
+    from rescore.cli.terminal import uninterrupted
+    from rescore.report.folder import write_stability
+
+    if output is None:
+        return stability, []
+    with uninterrupted():
+        return stability, write_stability(output, run, stability)
+
+
+def print_stability(
+    stability: "Stability", files: list[str], run: "Run", output: Path | None
+) -> None:
+    """The edges worth a doubt first, the sentence, and the files."""
+    from rescore.cli.terminal import console, print_files, print_table
+    from rescore.report.run_tables import doubts
+    from rescore.text import printable
+
+    lines = [
+        (
+            printable(line["cause"], 20), "->", printable(line["effect"], 20),
+            *(_percent(line[key]) for key in ("probability", "adjacent", "direction")),
+            "yes" if line["in_graph"] else "no",
+        )
+        for line in doubts(run, stability.edges)
+    ]  # fmt: skip
+    shown = f"{MOST_EDGES} of {len(lines)}, " if len(lines) > MOST_EDGES else ""
+    header = ("cause", "", "effect", ">edge", ">adjacent", ">direction", "in graph")
+    if lines:
+        title = f"How sure is each edge?  ({shown}least sure first)"
+        print_table(title, header, lines[:MOST_EDGES])
+    console().print(stability.summary, soft_wrap=True)
+    print_files(output, files)
+
+
+def stability_as_data(stability: "Stability") -> dict[str, Any]:
+    """The table as a list of rows, and how the fits ended."""
+    ends = {"cause": "from", "effect": "to"}  # as everywhere in the JSON of a run
+    table = stability.table.astype(dict.fromkeys(ends, str)).rename(columns=ends)
+    return {
+        "summary": stability.summary,
+        "scheme": stability.scheme,
+        "resamples": stability.resamples,
+        "statuses": dict(stability.statuses),
+        "interrupted": stability.interrupted,
+        "edges": table.to_dict("records"),
+    }
+
+
+def comparison_of(
+    model: Any, table: "Input", truth: Any, resamples: int, seed: int, jobs: int
+) -> "Comparison":
+    """Plain and reweighted fits of the model's learner, with a bar on stderr."""
+    from rescore.cli.terminal import counter
+    from rescore.studies.compare import compare
+
+    learner = model.plain
+    tau = getattr(model, "tau", "auto")
+    given: dict[str, Any] = {} if tau == "auto" else {"tau": tau}
+    with counter("comparing", resamples) as advance:
+        return compare(
+            table.X, learner, truth=truth, resamples=resamples, random_state=seed, n_jobs=jobs,
+            on_resample=lambda done: advance(), **given, **table.known_to(learner),
+        )  # fmt: skip
+
+
+def print_comparison(comparison: "Comparison") -> None:
+    """A table for each measure that decides, and the sentence."""
+    from rescore.cli.terminal import console, print_table
+    from rescore.studies.differences import MEASURES, deciding, readable
+
+    for measure in deciding(comparison.records):  # a terminal is not wide enough for all
+        shown = readable(comparison.table, [measure])
+        lines = [(str(method), *cells) for method, *cells in shown.itertuples(name=None)]
+        title = f"Does reweighting help?  {MEASURES[measure].heading}"
+        print_table(title, ("weights", *(f">{heading}" for heading in shown)), lines)
+    console().print(comparison.answer, soft_wrap=True)
+
+
+def comparison_as_data(comparison: "Comparison") -> dict[str, Any]:
+    """The table as a list of rows, and the sentence; what has no value is null."""
+    rows = comparison.table.reset_index().to_dict("records")
+    table = [{str(k): None if v != v else v for k, v in row.items()} for row in rows]
+    return {"table": table, "answer": comparison.answer}
+
+
+def _reweighted(model: Any, table: "Input") -> bool:
+    """Whether any row counts other than as it was given."""
+    import numpy as np
+
+    from rescore.weight_box import prior_weights
+
+    w = model.sample_weight_.to_numpy()
+    return not np.allclose(w, prior_weights(table.sample_weight, len(w)), rtol=1e-9)
+
+
+def _fitted(learner: Any, table: "Input") -> Any:
+    from sklearn.base import clone
+
+    plain = clone(learner)
+    with warnings.catch_warnings():  # what they say was said of the other fit
+        warnings.simplefilter("ignore")
+        fit_with_progress(plain, table, "without row weights")
+    return plain.adjacency_matrix_.to_numpy()
+
+
+def _in_other_units(model: Any, table: "Input", seed: int) -> "Units":
+    from rescore.cli.terminal import console, counter
+    from rescore.studies.units import units
+
+    shown = console(stderr=True).is_terminal  # four refits are not worth lines in a log
+    bar = counter("in other units", 1 + RESCALINGS) if shown else nullcontext(lambda: None)
+    with bar as advance:
+        return units(
+            model, table.X, rescalings=RESCALINGS, random_state=seed,
+            on_fit=lambda done: advance(), **table.known_to(model),
+        )  # fmt: skip
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"

@@ -1,0 +1,1 @@
+"""Data sets: simulated ones, Sachs, and what a data set is."""

@@ -1,0 +1,407 @@
+"""What every learner shares: a fit from X to the learned attributes, and what they answer."""
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pandas as pd
+
+from rescore.algorithm import Record
+from rescore.equations import draw, log_likelihoods, partial_dependence
+from rescore.fitting import SCALE_FINDINGS, Fitted, Preparation, diagnose, learn, learn_moments
+from rescore.graph.io import to_networkx
+from rescore.known_edges import Edges, Known, as_knowledge
+from rescore.learners.parameters import Parametrised, check_fitted
+from rescore.learners.wrappers import Repeated, from_several_starts
+from rescore.protocols import Backbone, Status, Weighting
+from rescore.tables.convert import DataWarning
+from rescore.tables.table import Table, has_names, names_index, rows_like
+from rescore.text import listing
+from rescore.validation import check_integer, check_number, check_seed
+from rescore.weight_box import prior_weights
+from rescore.weightings.fixed import Uniform
+
+if TYPE_CHECKING:
+    from networkx import DiGraph
+
+
+@dataclass(frozen=True)
+class InnerPlayer:
+    """How a fit weighs its rows, and when."""
+
+    weighting: Weighting
+    warmup: int = 0  # outer steps before the weights move
+    whole_fits: bool = False  # whether they move between fits rather than between steps
+
+
+class StructureLearner(Parametrised):
+    """What all estimators share: the learned attributes, and what can be asked of them.
+
+    Attributes
+    ----------
+    adjacency_matrix_ : DataFrame (d, d)
+        Coefficients; ``.loc[a, b] != 0`` means a → b.  Always a DAG.
+    sample_weight_ : Series (n,)
+        The row weights of the last step, on the index of X; they sum to one.
+    losses_ : DataFrame (n, d)
+        Squared residual of every row and variable, before the threshold.
+    row_losses_ : Series (n,)
+        How badly each row fits: its squared residuals, each divided by the variable's mean.
+    history_ : DataFrame
+        One row per outer step: objective, h, rho, edges, effective_rows, ceiling_share.
+    status_ : Status
+        How the fit ended, as a sentence.
+    diagnostics_ : dict
+        Convergence, scales, condition number, cut edges, heaviest rows, warnings as data.
+    equations_ : Equations
+        Each variable as a function of its parents in the graph, in the units of X.
+    noise_variance_ : Series (d,)
+        The weighted variance of what the equations leave unexplained.
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of str
+        The names of the columns, where X had some.
+    """
+
+    needs_groups = False  # whether it learns from groups of rows that the caller names
+
+    @property
+    def plain(self) -> Any:
+        """The learner without adaptive row weights: itself, or the one that `ReScore` wraps."""
+        return self
+
+    @cached_property
+    def causal_graph_(self) -> "DiGraph":
+        """The graph as a networkx.DiGraph, ``weight`` on its edges; made when it is first read."""
+        check_fitted(self)
+        W = self.adjacency_matrix_
+        return to_networkx(W.to_numpy(), list(W.columns))
+
+    def predict(self, X: Any) -> pd.DataFrame:
+        """Each variable of each row of X, from its parents there; one without parents, its mean.
+
+        Examples
+        --------
+        >>> from rescore import Linear, simulate
+        >>> X = simulate(nodes=3, degree=1, random_state=100).X
+        >>> Linear().fit(X).predict(X.head(2)).shape
+        (2, 3)
+        """
+        table = self._rows(X)
+        names = self.adjacency_matrix_.columns
+        return pd.DataFrame(self.equations_.predict(table.values), table.index, names)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The mean over rows of ``Σ_j log N(x_j; x̂_j, σ_j²)``, best on rows not seen by the fit.
+
+        ``x̂`` is what `predict` says and σ² is ``noise_variance_``; y is ignored, and so are
+        columns that were constant in the fit.
+
+        Examples
+        --------
+        >>> from rescore import Linear, simulate
+        >>> X = simulate(nodes=3, degree=1, random_state=100).X
+        >>> print(f"{Linear().fit(X[:1000]).score(X[1000:]):.0f}")
+        -4
+        """
+        table = self._rows(X)
+        w = prior_weights(sample_weight, len(table.values))
+        noise = np.asarray(self.noise_variance_, dtype=np.float64)
+        rows = log_likelihoods(self.equations_, noise, table.values)
+        return float(w[w > 0] @ rows[w > 0])
+
+    def effect(self, X: Any, cause: Any, effect: Any, *, points: int = 50) -> pd.Series:
+        """How ``effect`` depends on ``cause`` along their edge (partial dependence).
+
+        The mean of what `predict` says of ``effect`` over the rows of X, with ``cause`` set to
+        each of so many values between its least and its largest.  Without an edge it is constant.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> from rescore import Linear
+        >>> rain = np.random.default_rng(0).normal(size=500)
+        >>> X = pd.DataFrame({"rain": rain, "grass": 2 * rain + rain[::-1]})
+        >>> curve = Linear().fit(X).effect(X, "rain", "grass", points=3)
+        >>> bool(np.allclose(np.diff(curve) / np.diff(curve.index), 2, atol=0.2))
+        True
+        """
+        table = self._rows(X)
+        i, j = (self._position(name) for name in (cause, effect))
+        least, largest = table.values[:, i].min(), table.values[:, i].max()
+        values = np.linspace(least, largest, check_integer("points", points, at_least=2))
+        curve = partial_dependence(self.equations_, table.values, i, j, values)
+        return pd.Series(curve, pd.Index(values, name=cause), name=effect)
+
+    def sample(self, n: int, *, random_state: int = 0) -> pd.DataFrame:
+        """So many new rows from the fitted equations with Gaussian noise of ``noise_variance_``.
+
+        Examples
+        --------
+        >>> from rescore import Linear, simulate
+        >>> model = Linear().fit(simulate(nodes=3, degree=1, random_state=100).X)
+        >>> model.sample(5).shape
+        (5, 3)
+        """
+        return self.intervene({}, n, random_state=random_state)
+
+    def intervene(
+        self, do: Mapping[Any, float], n: int = 1000, *, random_state: int = 0
+    ) -> pd.DataFrame:
+        """New rows as `sample` gives them, with the variables in ``do`` set to their values.
+
+        The same ``random_state`` gives the same individuals whatever is done to them.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> from rescore import Linear
+        >>> rain = np.random.default_rng(0).normal(size=500)
+        >>> X = pd.DataFrame({"rain": rain, "grass": 2 * rain + rain[::-1]})
+        >>> model = Linear().fit(X)
+        >>> dry, wet = (model.intervene({"rain": value})["grass"].mean() for value in (0, 1))
+        >>> bool(1.8 < wet - dry < 2.2), bool(model.intervene({"grass": 9})["rain"].mean() < 1)
+        (True, True)
+        """
+        check_fitted(self)
+        fixed = {self._position(name): check_number(f"do[{name!r}]", v) for name, v in do.items()}
+        rng = np.random.default_rng(check_integer("random_state", random_state, at_least=0))
+        W = self.adjacency_matrix_
+        variance = np.asarray(self.noise_variance_, dtype=np.float64)
+        count = check_integer("n", n, at_least=1)
+        X = draw(self.equations_, W.to_numpy(), variance, count, rng, fixed)
+        return pd.DataFrame(X, columns=W.columns)
+
+    def _rows(self, X: Any) -> Table:
+        check_fitted(self)
+        return rows_like(X, tuple(self.adjacency_matrix_.columns), type(self).__name__)
+
+    def _position(self, name: Any) -> int:
+        names = list(self.adjacency_matrix_.columns)
+        if name not in names:
+            raise ValueError(
+                f"{listing([name])} is not among the variables of the fit: {listing(names)}."
+            )
+        return names.index(name)
+
+    def _store(self, X: Any, fitted: Fitted) -> Self:
+        table, result = fitted.table, fitted.result
+        names = names_index(table.names)
+        self.n_features_in_ = len(names)
+        self._store_feature_names(X, table.names)
+        self.adjacency_matrix_ = pd.DataFrame(result.W, index=names, columns=names)
+        self.__dict__.pop("causal_graph_", None)  # that of an earlier fit
+        self.sample_weight_ = pd.Series(result.sample_weight, index=table.index, name="weight")
+        self.losses_ = pd.DataFrame(result.losses, index=table.index, columns=names, copy=False)
+        self.row_losses_ = pd.Series(fitted.row_losses, index=table.index, name="loss")
+        self.history_ = pd.DataFrame(list(result.history)).set_index("step")
+        self.equations_ = fitted.equations
+        self.noise_variance_ = pd.Series(fitted.noise_variance, index=names, name="variance")
+        self.status_ = result.status
+        self.diagnostics_ = diagnose(fitted)
+        if result.status is Status.INTERRUPTED:  # what was reached is kept, and the caller stops
+            raise KeyboardInterrupt(result.status.value)
+        self._warn(fitted)
+        return self
+
+    def _store_feature_names(self, X: Any, names: tuple[Any, ...]) -> None:
+        if has_names(X) and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):  # left by an earlier fit
+            del self.feature_names_in_
+
+    def _warn(self, fitted: Fitted) -> None:
+        for finding in fitted.findings:
+            warnings.warn(finding.message, DataWarning, stacklevel=4)
+        if fitted.result.status is not Status.CONVERGED:
+            from sklearn.exceptions import ConvergenceWarning
+
+            warnings.warn(fitted.result.status.value, ConvergenceWarning, stacklevel=4)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class GraphLearner(StructureLearner):
+    """An estimator around one backbone; a subclass names it and lists its own parameters.
+
+    Parameters
+    ----------
+    standardize : bool
+        Fit on columns of deviation one.
+    forbidden, required : iterables of (cause, effect), optional
+        Edges, by column name, that must not or must be in the graph.
+    knowledge : Knowledge, or the path of a file of it, optional
+        More of the same, and tiers.  All that is known is joined; contradictions are refused.
+    max_steps : int
+        Outer steps at most.
+    """
+
+    one_step = False  # whether the backbone's first step is its whole fit
+    linear = False  # whether its graph is one of straight lines
+    weighs_rows = True  # whether it can count some rows more than others
+    standardize: bool = False
+    forbidden: Edges | None = None
+    required: Edges | None = None
+    knowledge: Known | None = None
+    max_steps: int = 100
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        on_step: Callable[[Record], Any] | None = None,
+    ) -> Self:
+        """Learn a graph from the rows of X, each counted ``sample_weight`` times; y is ignored."""
+        return self._store(X, self._learn(X, sample_weight, InnerPlayer(Uniform()), on_step))
+
+    def _learn(
+        self,
+        X: Any,
+        sample_weight: Any,
+        player: InnerPlayer,
+        on_step: Callable[[Record], Any] | None,
+        groups: Any = None,
+    ) -> Fitted:
+        backbone = self.backbone()
+        max_steps = check_integer("max_steps", self.max_steps, at_least=1)
+        if player.whole_fits or (self.one_step and player.warmup > 0):
+            backbone = Repeated(backbone, max_steps)
+            max_steps *= 1 if self.one_step else max_steps  # as many fits as a fit may have steps
+        return learn(
+            X,
+            sample_weight,
+            backbone,
+            player.weighting,
+            self._preparation(),
+            groups=self._checked_groups(groups, player.weighting),
+            warmup=player.warmup,
+            max_steps=max_steps,
+            on_step=on_step,
+        )
+
+    def _checked_groups(self, groups: Any, weighting: Weighting) -> Any:
+        """The groups, refused if nobody needs them and missed if somebody does."""
+        by_weights = getattr(weighting, "needs_groups", False)
+        if groups is None and (self.needs_groups or by_weights):
+            who = type(weighting if by_weights else self).__name__
+            raise ValueError(f"{who} needs the group of each row: fit(X, groups=...).")
+        if groups is not None and not (self.needs_groups or by_weights):
+            raise ValueError(
+                f"{type(self).__name__} learns without groups, and so do these weights. Leave "
+                'groups out, or choose weighting="inverse-propensity".'
+            )
+        return groups
+
+    def known_edges(self) -> dict[str, Any]:
+        """The ``forbidden`` and ``required`` edges, by column name, of all that is known.
+
+        Examples
+        --------
+        >>> from rescore import Knowledge, Linear
+        >>> tiers = Knowledge(tiers=[["rain"], ["grass"]])
+        >>> Linear(knowledge=tiers, required=[("rain", "grass")]).known_edges()
+        {'forbidden': [('grass', 'rain')], 'required': [('rain', 'grass')]}
+        """
+        return as_knowledge(self.knowledge).joined(self.forbidden, self.required).edges()
+
+    def _preparation(self) -> Preparation:
+        return Preparation(self.standardize, **self.known_edges())
+
+    def backbone(self) -> Backbone:
+        """What takes the steps of a fit, with the parameters given here."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what takes its steps.")
+
+    def _filled(self, kind: type[Any]) -> Any:
+        """A backbone of this kind with the estimator's parameters, which its constructor checks."""
+        return kind(**{f.name: getattr(self, f.name) for f in fields(kind)})
+
+
+class GroupedLearner(GraphLearner):
+    """A learner that is told which rows belong together."""
+
+    needs_groups = True
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        on_step: Callable[[Record], Any] | None = None,
+    ) -> Self:
+        """Learn a graph from the rows of X and their ``groups``, one label each; y is ignored."""
+        fitted = self._learn(X, sample_weight, InnerPlayer(Uniform()), on_step, groups)
+        return self._store(X, fitted)
+
+
+class LinearLearner(GraphLearner):
+    """A learner that needs the rows' moments alone."""
+
+    linear = True
+
+    def fit_moments(
+        self,
+        covariance: Any,
+        n_rows: float,
+        mean: Any = None,
+        *,
+        on_step: Callable[[Record], Any] | None = None,
+    ) -> Self:
+        """Learn a graph from a covariance (d, d) of ``n_rows`` rows, as `fit` would from the rows.
+
+        What has a value per row in `fit` has a single one here, the average over all rows.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rescore import Notears
+        >>> S = pd.DataFrame([[5, 2], [2, 1]], index=["grass", "rain"], columns=["grass", "rain"])
+        >>> Notears().fit_moments(S, n_rows=500).adjacency_matrix_
+               grass  rain
+        grass    0.0   0.0
+        rain     1.9   0.0
+        """
+        steps = check_integer("max_steps", self.max_steps, at_least=1)
+        fitted = learn_moments(
+            covariance,
+            n_rows,
+            mean,
+            self.backbone(),
+            self._preparation(),
+            max_steps=steps,
+            on_step=on_step,
+        )
+        return self._store(covariance, fitted)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PathLearner(LinearLearner):
+    """A linear learner that follows a path to its graph, from one or more starting points."""
+
+    n_starts: int = 1
+    random_state: int | None = None
+
+    def _filled(self, kind: type[Any]) -> Any:
+        one = super()._filled(kind)
+        return from_several_starts(one, self.n_starts, check_seed(self.random_state))
+
+
+class Unpenalised(GraphLearner):
+    """A learner that says nothing of what matters to penalised ones only."""
+
+    silenced = frozenset(SCALE_FINDINGS)
+
+    def _learn(self, *data: Any, **options: Any) -> Fitted:
+        return self._quietened(super()._learn(*data, **options))
+
+    def _store(self, X: Any, fitted: Fitted) -> Self:
+        return super()._store(X, self._quietened(fitted))
+
+    def _quietened(self, fitted: Fitted) -> Fitted:
+        told = tuple(finding for finding in fitted.findings if finding.code not in self.silenced)
+        return replace(fitted, findings=told)

@@ -1,0 +1,1 @@
+"""Learners whose equations are small neural networks, and what they share."""

@@ -1,0 +1,132 @@
+"""The folder a run leaves behind: the graph in every format, the weights, the model, the page."""
+
+import csv
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from rescore.exchange.programs import INTERCEPT, equations_json, text_names
+from rescore.exchange.saving import save
+from rescore.graph.dagitty import to_dagitty
+from rescore.graph.formats import to_dot, to_graphml, to_json
+from rescore.graph.io import write_adjacency
+from rescore.report.figures import png, svg
+from rescore.report.graph_figure import draw_graph
+from rescore.report.page import render_page
+from rescore.report.run import ABOUT_FILE, Run, about, read_run
+from rescore.report.run_tables import row_weights
+from rescore.report.staging import staged
+from rescore.studies.edge_shares import Stability
+
+__all__ = ["rewrite_report", "write_run", "write_stability"]
+
+STABILITY_FILES = ("stability.csv", "row_stability.csv")
+
+
+def write_run(folder: str | os.PathLike[str], run: Run) -> list[str]:
+    """Write all files of a run into ``folder``, and return their names.
+
+    They are ``graph`` as .json, .dot, .graphml, .dagitty, .svg and .png, ``adjacency.csv``,
+    ``equations.json``, ``weights.csv``, ``history.csv``, the model (``model.json``,
+    ``arrays.npz``), what surrounds it (``run.json``), ``report.html``, and, if the run has scores,
+    ``scores.json``.  Files of an earlier run are replaced, all at once.
+
+    In CSV files a cell is data and nothing else: names and labels are quoted but never altered,
+    so that what was written reads back exactly.  A spreadsheet may take a label such as ``=A1``
+    for a formula; import such files as text.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rescore import Linear
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = write_run(folder, Run(Linear().fit([[0.0], [1.0]])))
+    ...     files == sorted(os.listdir(folder)), "report.html" in files
+    (True, True)
+    """
+    with staged(folder, stale=("scores.json", *STABILITY_FILES)) as scratch:
+        _write_graph(scratch, run)
+        _write_weights(scratch / "weights.csv", row_weights(run.model))
+        run.model.history_.to_csv(scratch / "history.csv", lineterminator="\n")
+        save(run.model, scratch)
+        if run.scores is not None:
+            scores = json.dumps(run.scores.as_json(), indent=1, allow_nan=False)
+            _write(scratch / "scores.json", scores + "\n")
+        _write(scratch / ABOUT_FILE, about(run))
+        _write(scratch / "report.html", render_page(run))
+        return sorted(path.name for path in scratch.iterdir())
+
+
+def write_stability(folder: str | os.PathLike[str], run: Run, stability: Stability) -> list[str]:
+    """Add to the folder of a run what resamples say about it, and return the names of the files.
+
+    They are ``stability.csv``, a line per edge; ``row_stability.csv``, a line per row, if any row
+    was weighed; and ``run.json`` and ``report.html`` once more.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rescore import Linear, bootstrap
+    >>> X = pd.DataFrame({"a": range(20), "b": [2 * x + x % 3 for x in range(20)]})
+    >>> model = Linear().fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_stability(folder, Run(model), bootstrap(model, X, resamples=5))
+    ['report.html', 'run.json', 'stability.csv']
+    """
+    run = replace(run, stability=stability.edges.to_numpy(), resampled=stability.summary)
+    with staged(folder, stale=STABILITY_FILES) as scratch:
+        stability.table.to_csv(scratch / "stability.csv", index=False, lineterminator="\n")
+        if stability.weights_vary:
+            rows = stability.row_weights.rename(index=str)
+            rows.to_csv(scratch / "row_stability.csv", index_label="row", lineterminator="\n")
+        _write(scratch / ABOUT_FILE, about(run))
+        _write(scratch / "report.html", render_page(run))
+        return sorted(path.name for path in scratch.iterdir())
+
+
+def rewrite_report(folder: str | os.PathLike[str]) -> Path:
+    """Make ``report.html`` again from what `write_run` left in ``folder``; its path.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rescore import Linear
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_run(folder, Run(Linear().fit([[0.0], [1.0]])))
+    ...     rewrite_report(folder).name
+    'report.html'
+    """
+    page = render_page(read_run(folder))
+    with staged(folder) as scratch:
+        _write(scratch / "report.html", page)
+    return Path(folder) / "report.html"
+
+
+def _write_graph(folder: Path, run: Run) -> None:
+    W, names = run.model.adjacency_matrix_.to_numpy(), text_names(run.model)
+    for ending, writer in (("json", to_json), ("dot", to_dot), ("graphml", to_graphml)):
+        _write(folder / f"graph.{ending}", writer(W, names))
+    linear = run.model.equations_.kind == "linear"  # otherwise W holds strengths, no coefficients
+    _write(folder / "graph.dagitty", to_dagitty(W, names, coefficients=linear))
+    if INTERCEPT not in names:  # such a column cannot be told from the constants there
+        _write(folder / "equations.json", equations_json(run.model))
+    write_adjacency(folder / "adjacency.csv", pd.DataFrame(W, index=names, columns=names))
+    figure = draw_graph(W, names)
+    _write(folder / "graph.svg", svg(figure))
+    (folder / "graph.png").write_bytes(png(figure))
+
+
+def _write_weights(path: Path, weights: pd.DataFrame) -> None:
+    """Row label, weight, loss; exact, and an empty cell where there is no loss."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\r\n")
+        writer.writerow(["row", "weight", "loss"])
+        for row, weight, loss in weights.itertuples(name=None):
+            writer.writerow([row, repr(weight), "" if loss != loss else repr(loss)])
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_bytes(text.encode())  # line ends as they are, on every system

@@ -1,0 +1,1 @@
+"""Minimisers and regressions: what learners solve their problems with."""

@@ -1,0 +1,114 @@
+"""Weights that no loss moves: equal, of random rows, or the same for every known group."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rescore.moments import Matrix
+from rescore.protocols import Losses, Problem
+from rescore.validation import check_integer, check_number
+from rescore.weight_box import equal_groups, heaviest
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Every row keeps its prior weight, 1/n unless the caller gave others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> problem = Problem.unconstrained(np.eye(2))
+    >>> w, _ = Uniform().step(problem, lambda: np.ones((2, 2)), None)
+    >>> w
+    array([0.5, 0.5])
+    """
+
+    tau: float = 1.0  # C(1) holds the prior alone
+
+    def init(self, n: int, d: int) -> None:
+        """Nothing to remember."""
+
+    def step(self, problem: Problem, losses: Losses, state: None) -> tuple[Matrix, None]:
+        """The prior, whatever the losses."""
+        return problem.prior, None
+
+    def explain(self, state: None) -> dict[str, Any]:
+        """Nothing was decided."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """As many rows at the ceiling 1/(τn) as with exact weights, but random ones, drawn once.
+
+    The control for every other weighting: the same box and the same loss of effective rows,
+    without any look at the losses.  Which rows are drawn goes by their position, so a permuted
+    table gets other weights.
+
+    Examples
+    --------
+    >>> rows = Problem.unconstrained(np.eye(3))
+    >>> player = Drawn(tau=0.5, seed=1)
+    >>> player.step(rows, lambda: np.ones((3, 3)), player.init(3, 3))[0].round(3)
+    array([0.167, 0.667, 0.167])
+    """
+
+    tau: float = 0.5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_number("tau", self.tau, above=0, at_most=1)
+        check_integer("seed", self.seed, at_least=0)
+
+    def init(self, n: int, d: int) -> Matrix:
+        """A random loss for every row, (n,)."""
+        return np.random.default_rng(self.seed).random(n)
+
+    def step(self, problem: Problem, losses: Losses, state: Matrix) -> tuple[Matrix, Matrix]:
+        """The exact weights of the random losses, the same at every call."""
+        return heaviest(state, problem.prior, self.tau), state
+
+    def explain(self, state: Matrix) -> dict[str, Any]:
+        """What a reader must not overlook."""
+        return {"summary": "The weights are random: a control, not a finding."}
+
+
+@dataclass(frozen=True)
+class InversePropensity:
+    """``w_i = s_i / (K π_k)`` for a row of group k of K, where π_k is the group's prior share.
+
+    The labelled yardstick of the paper's heterogeneous experiments: what could be gained if the
+    groups were known.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> problem = replace(Problem.unconstrained(np.eye(4)), groups=np.array([0, 0, 0, 1]))
+    >>> InversePropensity().step(problem, lambda: np.ones((4, 4)), None)[0].round(3)
+    array([0.167, 0.167, 0.167, 0.5  ])
+    """
+
+    needs_groups = True
+
+    @property
+    def tau(self) -> float:
+        """No bound in practice: the size of a group alone decides how much its rows count."""
+        return 1e-9
+
+    def init(self, n: int, d: int) -> None:
+        """Nothing to remember."""
+
+    def step(self, problem: Problem, losses: Losses, state: Any) -> tuple[Matrix, Any]:
+        """The same weights at every step, and the shares of the groups."""
+        if problem.groups is None:
+            raise ValueError("Inverse-propensity weights need the groups of the rows: groups=...")
+        share = np.bincount(problem.groups, problem.prior)
+        return equal_groups(problem.prior, problem.groups), share
+
+    def explain(self, state: Any) -> dict[str, Any]:
+        """The groups' shares of the weight before and after."""
+        if state is None:
+            return {}
+        K = len(state)
+        return {"groups": K, "share_before": state.tolist(), "share_after": [1 / K] * K}

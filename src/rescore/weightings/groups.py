@@ -1,0 +1,287 @@
+"""Groups of rows whose noise differs: whether there are any, which they are, how likely."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rescore.moments import Matrix
+from rescore.protocols import Mask, Problem
+from rescore.solvers.ordered_regression import steady_inverse
+
+MOST_ITERATIONS, SETTLED = 100, 1e-6  # of EM; log-likelihood per row
+RACE = 8  # iterations from every start before only the likeliest goes on
+PATIENCE = 50  # iterations at the last one's gain in which a goal must come within reach
+SMALLEST = 1e-3  # share of a variable's pooled variance below which no group's variance falls
+# Deviations above what chance makes of rows that are alike.  Lax: an alarm only costs a search.
+ALARM = 1.5
+KMEANS_ROUNDS = 15  # of k-means: a start need not be settled
+TAILS = (0.05, 0.2)  # shares of the rows that fit worst
+EVIDENCE_ROUNDS = 2  # regressions and groups fitted in turn
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """A mixture of zero-mean Gaussians with a variance per group and variable."""
+
+    share: Matrix  # (K,), of the rows
+    variance: Matrix  # (K, d)
+    membership: Matrix  # (n, K), probabilities
+    likelihood: float  # of all rows
+    evidence: float  # likelihood less the BIC penalty on the mixture's parameters
+
+    @property
+    def count(self) -> int:
+        """The number of groups."""
+        return len(self.share)
+
+
+def find_groups(losses: Matrix, counts: Matrix, most: int) -> Groups:
+    """The number of variance groups the rows show, by BIC, and who belongs to them.
+
+    ``counts`` (n,) says how many rows each row stands for.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> scale = np.where(np.arange(400)[:, None] < 300, [1.0, 0.1, 1.0], [0.1, 1.0, 1.0])
+    >>> losses = (rng.normal(size=(400, 3)) * scale) ** 2
+    >>> find_groups(losses, np.ones(400), most=3).count
+    2
+    """
+    best = one_group(losses, counts)
+    for few in first_guesses(losses, counts, most):
+        raced = [expectation_maximisation(losses, counts, start.T, RACE) for start in few]
+        ahead = max(raced, key=lambda groups: groups.likelihood)
+        goal = best.evidence + ahead.likelihood - ahead.evidence
+        better = expectation_maximisation(losses, counts, ahead.membership, goal=goal)
+        if better.evidence <= best.evidence:
+            break
+        best = better
+    return best
+
+
+def one_group(losses: Matrix, counts: Matrix) -> Groups:
+    """All rows alike.
+
+    Examples
+    --------
+    >>> one_group(np.array([[1.0], [3.0]]), np.ones(2)).variance
+    array([[2.]])
+    """
+    return expectation_maximisation(losses, counts, np.ones((len(losses), 1)), 1)
+
+
+def expectation_maximisation(
+    losses: Matrix,
+    counts: Matrix,
+    membership: Matrix,
+    most_iterations: int | None = None,
+    goal: float = -np.inf,
+) -> Groups:
+    """The mixture that EM reaches from a first guess of the membership (n, K).
+
+    It gives up where even many more steps like the last could not lift the likelihood to the goal.
+
+    Examples
+    --------
+    >>> two = expectation_maximisation(np.ones((9, 2)), np.ones(9), np.full((9, 2), 0.5))
+    >>> two.variance
+    array([[1., 1.],
+           [1., 1.]])
+    """
+    n, d = counts.sum(), losses.shape[1]
+    pooled = np.maximum(counts @ losses / n, 1e-300)  # a perfect fit has no logarithm
+    P = membership.T  # (K, n): sums over the groups run along whole rows
+    last = -np.inf
+    for _ in range(most_iterations or MOST_ITERATIONS):
+        share, variance = _maximise(losses, P * counts, pooled, n)
+        P, per_row = _expect(losses, share, variance)
+        likelihood = float(counts @ per_row)
+        gain, last = likelihood - last, likelihood
+        if gain < SETTLED * n or likelihood + PATIENCE * gain < goal:
+            break
+    K = len(share)
+    penalty = 0.5 * (K * d + K - 1) * np.log(n)
+    return Groups(P @ counts / n, variance, P.T, likelihood, likelihood - penalty)
+
+
+def _maximise(losses: Matrix, P: Matrix, pooled: Matrix, n: float) -> tuple[Matrix, Matrix]:
+    """Shares (K,) and variances (K, d) of the groups of rows counted in P (K, n)."""
+    size = P.sum(axis=1)[:, None] + 1e-12
+    variance = np.maximum(P @ losses / size, SMALLEST * pooled)
+    # One pseudo-row of the pooled variance keeps a group of few rows from collapsing.
+    return size[:, 0] / n, (variance * size + pooled) / (size + 1)
+
+
+def _expect(losses: Matrix, share: Matrix, variance: Matrix) -> tuple[Matrix, Matrix]:
+    """Membership (K, n), and the log-likelihood of every row (n,)."""
+    density = (-0.5 / variance) @ losses.T
+    density += (np.log(share) - 0.5 * np.log(variance).sum(axis=1))[:, None]
+    top = density.max(axis=0)
+    density -= top
+    np.exp(density, out=density)
+    total = density.sum(axis=0)
+    density /= total
+    return density, top + np.log(total)
+
+
+def rows_alike(losses: Matrix, counts: Matrix) -> bool:
+    """Whether the losses of different variables are as uncorrelated as in rows that are alike.
+
+    Examples
+    --------
+    >>> noise = np.random.default_rng(0).normal(size=(300, 4))
+    >>> rows_alike(noise**2, np.ones(300))
+    True
+    >>> rows_alike((noise * np.linspace(1, 3, 300)[:, None]) ** 2, np.ones(300))
+    False
+    """
+    return excess(losses, counts) < ALARM
+
+
+def excess(losses: Matrix, counts: Matrix) -> float:
+    """By how many deviations the losses (n, d) are more correlated than in rows that are alike.
+
+    With independent noise, of whatever distribution, ``n ρ²`` of two variables' losses is about
+    χ² with one degree of freedom.  Rows whose noise differs have large losses in several
+    variables together, so the sum over all pairs grows.
+
+    Examples
+    --------
+    >>> noise = np.random.default_rng(0).normal(size=(300, 4))
+    >>> excess((noise * np.linspace(1, 3, 300)[:, None]) ** 2, np.ones(300)) > ALARM
+    True
+    """
+    n, d = counts.sum(), losses.shape[1]
+    if d == 1:
+        return 0.0
+    # Logarithms, so that no single row decides; of 1 + …, so that small losses do not either.
+    Z = np.log1p(losses / np.maximum(counts @ losses / n, 1e-300))
+    Z -= counts @ Z / n
+    C = (Z * counts[:, None]).T @ Z
+    spread = np.sqrt(np.diag(C))
+    spread[spread == 0] = np.inf  # a perfect fit says nothing about any row
+    pairs = d * (d - 1) / 2
+    total = n * (np.square(C / np.outer(spread, spread)).sum() - np.isfinite(spread).sum()) / 2
+    return float((total - pairs) / np.sqrt(2 * pairs))
+
+
+def first_guesses(losses: Matrix, counts: Matrix, most: int) -> Iterator[list[Matrix]]:
+    """For every number of groups K from 2 to ``most``, some memberships (K, n).
+
+    Examples
+    --------
+    >>> losses = np.random.default_rng(0).exponential(size=(50, 3))
+    >>> [[start.shape for start in few] for few in first_guesses(losses, np.ones(50), most=3)]
+    [[(2, 50), (2, 50), (2, 50)], [(3, 50), (3, 50), (3, 50)]]
+    """
+    relative = losses / np.maximum(counts @ losses / counts.sum(), 1e-300)
+    patterns = _patterns(relative, counts)[:, :most]
+    below = _share_below(relative.sum(axis=1), counts)
+    for K in range(2, most + 1):
+        by_size = [_by_size(below, K, tail) for tail in TAILS]
+        yield [_softened(group, K) for group in (_by_pattern(patterns[:, :K], counts, K), *by_size)]
+
+
+def _patterns(relative: Matrix, counts: Matrix) -> Matrix:
+    """Scores of every row on the patterns in which losses are large together, leading first."""
+    Z = np.log(relative + 1e-2)
+    Z -= counts @ Z / counts.sum()
+    scores: Matrix = Z @ np.linalg.eigh((Z * counts[:, None]).T @ Z)[1][:, ::-1]
+    return scores
+
+
+def _by_pattern(Y: Matrix, counts: Matrix, K: int) -> NDArray[np.intp]:
+    """k-means on the patterns Y, from slices of equal size along the first, (n,)."""
+    before = _share_below(Y[:, 0], counts) - counts / (2 * counts.sum())
+    nearest = np.minimum(before * K, K - 1).astype(np.intp)
+    counted = Y * counts[:, None]
+    for _ in range(KMEANS_ROUNDS):
+        member = (nearest == np.arange(K)[:, None]).astype(float)  # (K, n)
+        centres = member @ counted / np.maximum(member @ counts, 1e-12)[:, None]
+        last = nearest
+        # The square of Y itself is the same for all centres.
+        nearest = (np.square(centres).sum(axis=1)[:, None] - 2 * centres @ Y.T).argmin(axis=0)
+        if (nearest == last).all():
+            break
+    return nearest
+
+
+def _by_size(below: Matrix, K: int, tail: float) -> NDArray[np.intp]:
+    """The ``tail`` of the rows that fit worst, cut again for every further group, (n,)."""
+    return np.searchsorted([1 - tail * 4.0**-k for k in range(K - 1)], below)
+
+
+def _share_below(score: Matrix, counts: Matrix) -> Matrix:
+    """The share of the rows up to and including each in the order of the score, (n,)."""
+    order = np.argsort(score, kind="stable")
+    below = np.empty(len(score))
+    below[order] = np.cumsum(counts[order]) / counts.sum()
+    return below
+
+
+def _softened(group: NDArray[np.intp], K: int) -> Matrix:
+    return 0.1 / K + 0.9 * (group == np.arange(K)[:, None])
+
+
+def graph_evidence(problem: Problem, edges: Mask, groups: Groups) -> float:
+    """BIC of graph and groups together, each regression at its most precise.
+
+    Examples
+    --------
+    >>> problem = Problem.unconstrained(np.random.default_rng(0).normal(size=(50, 2)))
+    >>> one = Groups(np.ones(1), np.ones((1, 2)), np.ones((50, 1)), 0.0, 0.0)
+    >>> no_edge, edge = np.zeros((2, 2), dtype=bool), np.eye(2, k=1, dtype=bool)
+    >>> graph_evidence(problem, no_edge, one) > graph_evidence(problem, edge, one)
+    True
+    """
+    counts = problem.row_counts()
+    for _ in range(EVIDENCE_ROUNDS):
+        losses = precise_losses(problem, edges, groups)
+        groups = expectation_maximisation(losses, counts, groups.membership)
+    return float(groups.evidence - 0.5 * edges.sum() * np.log(counts.sum()))
+
+
+def precise_losses(problem: Problem, edges: Mask, groups: Groups) -> Matrix:
+    """Squared residuals (n, d) of every variable regressed on its parents in ``edges`` (d, d).
+
+    Rows count inversely to the noise of their groups in that variable, which makes the
+    coefficients as precise as they can be.  The moments of each group are enough for that.
+
+    Examples
+    --------
+    >>> problem = Problem.unconstrained(np.array([[0.0, 1.0], [1.0, 3.0], [2.0, 5.0]]))
+    >>> one = Groups(np.ones(1), np.ones((1, 2)), np.ones((3, 1)), 0.0, 0.0)
+    >>> precise_losses(problem, np.eye(2, k=1, dtype=bool), one).round(6)
+    array([[1., 0.],
+           [0., 0.],
+           [1., 0.]])
+    """
+    mass = groups.membership.T * problem.prior  # (K, n)
+    total = np.maximum(mass.sum(axis=1), 1e-300)
+    per_group = [problem.moments(m) for m in mass / total[:, None]]
+    means, covariances = (np.array(part) for part in zip(*per_group, strict=True))
+    shares = total[:, None] / groups.variance  # (K, d)
+    shares = shares / shares.sum(axis=0)
+    d = len(edges)
+    W, intercept = np.zeros((d, d)), np.empty(d)
+    for j in range(d):
+        parents = np.flatnonzero(edges[:, j])
+        mean, S = _pooled(means, covariances, shares[:, j], np.append(parents, j))
+        W[parents, j] = steady_inverse(S[:-1, :-1]) @ S[:-1, -1]
+        intercept[j] = mean[-1] - mean[:-1] @ W[parents, j]
+    origin: Matrix = np.linalg.solve((np.eye(d) - W).T, intercept).astype(np.float64)
+    return problem.rows.squared_residuals(W, origin)
+
+
+def _pooled(
+    means: Matrix, covariances: Matrix, share: Matrix, columns: NDArray[np.intp]
+) -> tuple[Matrix, Matrix]:
+    """Mean and covariance of some columns where the groups have these shares (K,)."""
+    means = means[:, columns]
+    mean = share @ means
+    apart = means - mean
+    within = np.tensordot(share, covariances[:, columns[:, None], columns], axes=1)
+    return mean, within + (apart * share[:, None]).T @ apart
