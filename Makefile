@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint fuzz bench results docs clean
+.PHONY: demo test lint fuzz bench peers results docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/rescore demo -o demo
@@ -29,6 +29,9 @@ fuzz: $(VENV)/.test
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/notears_against_gcastle.py
+
+# For benchmarks/any_units.py, which calls its python on saved tables.
+peers: .venv-peers/.installed
 
 results: $(VENV)/.test
 	$(BIN)/rescore reproduce --full --page -o results
@@ -56,9 +59,16 @@ $(VENV)/.bench: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet --group bench
 	@touch $@
 
+# lingam holds numpy and scipy back, so that it has an environment of its own.
+.venv-peers/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	.venv-peers/bin/python -m pip install --quiet --group peers
+	@touch $@
+
 $(VENV)/.docs: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --group docs
 	@touch $@
 
 clean:
-	rm -rf $(VENV) demo dist build
+	rm -rf $(VENV) .venv-peers demo dist build

@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from rescore.equations import Equations
 from rescore.graph.dag import cut_to_dag, threshold
-from rescore.moments import Matrix
-from rescore.protocols import Backbone, Problem, State, Status, Weighting
+from rescore.moments import Matrix, Weights, row_weights
+from rescore.protocols import Backbone, Losses, Problem, State, Status, Weighting
 from rescore.weight_box import ceiling_share
 
 Record = Mapping[str, float]
@@ -22,6 +21,7 @@ class Result:
 
     W: Matrix  # (d, d), always a DAG
     sample_weight: Matrix  # (n,), sums to one
+    weights: Weights  # (n,) the same, or (n, d) where variables count rows in their own way
     effective_rows: float  # as many rows of equal weight would be as informative
     losses: Matrix  # (n, d), squared residuals before the threshold
     history: tuple[Record, ...]  # one record per outer step
@@ -56,7 +56,8 @@ def rescore(
     (array([[0. , 1.9],
            [0. , 0. ]]), 'CONVERGED')
     """
-    w, memory = problem.prior, weighting.init(*problem.rows.shape)
+    w: Weights = problem.prior
+    memory = weighting.init(*problem.rows.shape)
     state = backbone.init(problem)
     history: list[Record] = []
     reached = None  # the last settled state, and the weights it was learned with
@@ -64,8 +65,7 @@ def rescore(
         while state.status is Status.RUNNING and len(history) < max_steps:
             if len(history) >= warmup and state.settled:
                 # The graph is fixed: weigh up the rows that fit worst.
-                losses = partial(backbone.losses, problem, state)
-                w, memory = weighting.step(problem, losses, memory)
+                w, memory = weighting.step(problem, Losses(problem, backbone, state), memory)
             state = backbone.step(problem, w, state)  # the weights are fixed: improve the graph
             if state.settled:
                 reached = w, state
@@ -81,7 +81,7 @@ def rescore(
 
 
 def _record(
-    step: int, problem: Problem, backbone: Backbone, weighting: Weighting, w: Matrix, state: State
+    step: int, problem: Problem, backbone: Backbone, weighting: Weighting, w: Weights, state: State
 ) -> Record:
     strong = np.abs(backbone.adjacency(state)) >= max(backbone.threshold, np.finfo(float).tiny)
     return {
@@ -89,14 +89,14 @@ def _record(
         **state.trace,
         "edges": int(strong.sum()),
         "effective_rows": problem.effective_rows(w),
-        "ceiling_share": ceiling_share(w, problem.prior, weighting.tau),
+        "ceiling_share": ceiling_share(row_weights(w), problem.prior, weighting.tau),
     }
 
 
 def _result(
     problem: Problem,
     backbone: Backbone,
-    w: Matrix,
+    w: Weights,
     state: State,
     history: list[Record],
     decided: Mapping[str, Any],
@@ -110,4 +110,15 @@ def _result(
     losses = backbone.losses(problem, state)
     rows = problem.effective_rows(w)
     equations = backbone.equations(problem, state, W.copy())
-    return Result(W, w, rows, losses, tuple(history), status, tuple(removed), decided, equations)
+    return Result(
+        W,
+        row_weights(w),
+        w,
+        rows,
+        losses,
+        tuple(history),
+        status,
+        tuple(removed),
+        decided,
+        equations,
+    )

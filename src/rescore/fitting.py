@@ -9,9 +9,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rescore.algorithm import Record, Result, rescore
+from rescore.directions import Verdict, verdict
 from rescore.equations import Equations, residual_moments
+from rescore.graph.equivalence import cpdag
 from rescore.known_edges import edge_masks, receipts
-from rescore.moments import Matrix, Rows, Standardised, Summary, standardised
+from rescore.moments import Cells, Matrix, Rows, Standardised, Summary, of_rows, standardised
 from rescore.protocols import Backbone, Codes, Problem, Status, Weighting
 from rescore.tables.findings import Finding, findings
 from rescore.tables.table import Distinct, Table, as_table, distinct_rows, group_codes, row_labels
@@ -20,6 +22,7 @@ from rescore.validation import check_flag, check_number
 from rescore.weight_box import likelihood_units, prior_weights, rows_stood_for
 from rescore.weightings.fixed import Uniform
 
+BY_NOISE, BY_CLASS, EVERY_EDGE = "noise", "class", "every edge"  # what tells directions
 SCALE_FINDINGS = {"scale", "scale_ratio"}
 LARGE_CORRELATION = 0.5
 SMALLEST_SHARE = 1e-12  # of a variance that counts as noise rather than rounding
@@ -42,6 +45,7 @@ class Fitted:
     findings: tuple[Finding, ...]
     equations: Equations  # of the graph, in the units of the table
     noise_variance: Matrix  # (d,), what they leave unexplained; zero for a constant column
+    directions: Verdict  # which of them are known, and by what
     receipts: tuple[dict[str, Any], ...] = ()  # what was known about edges, and that it holds
 
 
@@ -100,6 +104,7 @@ def learn(
     preparation: Preparation,
     *,
     groups: Any = None,
+    told_by: str = EVERY_EDGE,
     warmup: int = 1,
     max_steps: int = 100,
     on_step: Callable[[Record], Any] | None = None,
@@ -123,7 +128,17 @@ def learn(
     row_losses = np.full(len(used), np.nan)
     row_losses[used] = likelihood_units(result.losses, prior[used])
     obeyed = preparation.receipts(table, result)
-    return Fitted(table, kept, _with_all_rows(result, used), row_losses, told, *equations, obeyed)
+    whole = _with_all_rows(result, used)
+    directions = _directions(prepared.problem, found, told_by)
+    return Fitted(table, kept, whole, row_losses, told, *equations, directions, obeyed)
+
+
+def _directions(problem: Problem, found: Result, told_by: str) -> Verdict:
+    """What is known of the directions, by the noise, by the class alone, or of every edge."""
+    if told_by == BY_NOISE:
+        return verdict(problem, found.W, found.weights)
+    known = cpdag(found.W) if told_by == BY_CLASS else (found.W != 0).astype(np.int8)
+    return Verdict(known, {})
 
 
 def noticed(
@@ -144,7 +159,8 @@ def _unmerged(result: Result, merged: Distinct) -> Result:
     if merged.place is None:
         return result
     w = result.sample_weight[merged.place] * merged.share
-    return replace(result, sample_weight=w, losses=result.losses[merged.place])
+    every = of_rows(result.weights, merged.place, np.broadcast_to(merged.share, len(merged.place)))
+    return replace(result, sample_weight=w, weights=every, losses=result.losses[merged.place])
 
 
 def _with_all_rows(result: Result, used: Any) -> Result:
@@ -155,7 +171,9 @@ def _with_all_rows(result: Result, used: Any) -> Result:
     w[used] = result.sample_weight
     losses = np.full((len(used), result.losses.shape[1]), np.nan)
     losses[used] = result.losses
-    return replace(result, sample_weight=w, losses=losses)
+    place = np.cumsum(used) - 1
+    every = of_rows(result.weights, place, used.astype(float))
+    return replace(result, sample_weight=w, weights=every, losses=losses)
 
 
 def _refuse_required_constants(table: Table, required: Any, varying: Any) -> None:
@@ -186,7 +204,8 @@ def _few_heavy_rows(table: Table, prior: Matrix, result: Result) -> list[Finding
 
 
 def _empty(table: Table, result: Result) -> list[Finding]:
-    if result.W.any() or len(table.names) < 2:
+    in_groups = isinstance(result.weights, Cells)  # whose levels can make variables correlated
+    if result.W.any() or len(table.names) < 2 or in_groups:
         return []
     R = np.abs(table.spread.correlation)
     largest = float(np.max(R - np.eye(len(R)), initial=0.0))
@@ -236,7 +255,10 @@ def learn_moments(
     row_losses = likelihood_units(losses, np.ones(1))
     equations = prepared.equations(stand_ins, found)
     obeyed = preparation.receipts(table, found)
-    return Fitted(one_row, stand_ins, result, row_losses, tuple(told), *equations, obeyed)
+    directions = verdict(problem, found.W, prior)
+    return Fitted(
+        one_row, stand_ins, result, row_losses, tuple(told), *equations, directions, obeyed
+    )
 
 
 def _checked(table: Table, covariance: Any) -> Matrix:
@@ -279,7 +301,8 @@ def diagnose(fitted: Fitted) -> dict[str, Any]:
         "scale_ratio": width.scale_ratio,
         "condition_number": width.condition_number,
         "effective_rows": result.effective_rows,
-        "weighting": dict(result.weighting),
+        "noise": dict(fitted.directions.noise),
+        "weighting": _weighting(fitted),
         "removed_edges": [
             {"from": table.names[i], "to": table.names[j], "weight": float(weight)}
             for i, j, weight in result.removed
@@ -288,6 +311,21 @@ def diagnose(fitted: Fitted) -> dict[str, Any]:
         "heaviest_rows": _heaviest(fitted),
         "warnings": [asdict(found) | {"message": found.message} for found in fitted.findings],
     }
+
+
+def _weighting(fitted: Fitted) -> dict[str, Any]:
+    """What the weighting decided, with the variables by name and the group of every row."""
+    told, w = dict(fitted.result.weighting), fitted.result.weights
+    if isinstance(w, Cells):
+        told["membership"] = w.membership.argmax(axis=1).tolist()
+    if told.get("interventions"):
+        named = [
+            one | {"variable": fitted.table.names[one["variable"]]} for one in told["interventions"]
+        ]
+        places = listing([f"{one['variable']} in group {one['group']}" for one in named])
+        told["interventions"] = named
+        told["summary"] += f" A mechanism of its own, which counts nothing there: {places}."
+    return told
 
 
 def _heaviest(fitted: Fitted) -> list[dict[str, Any]]:

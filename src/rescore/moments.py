@@ -14,12 +14,106 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[np.float64]
 
+TINY = float(np.finfo(float).tiny)
 CHUNK = 2**15  # rows at a time: temporaries stay in cache, and memory at one copy of X
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Weights of every row and variable (n, d), kept as the factors ``w_ij = Σ_k M_ik p_kj``.
+
+    Row i belongs to group k with the share M_ik, and group k counts p_kj in the regression of
+    variable j: in proportion to the precision of its noise there, or not at all.  An array made
+    from it is the whole matrix; it sums to d, so that equal cells are 1/n each.
+
+    Examples
+    --------
+    >>> cells = Cells(np.array([[0.5, 0.0], [0.0, 0.5]]), np.array([[1.0, 1.5], [1.0, 0.5]]))
+    >>> np.asarray(cells)
+    array([[0.5 , 0.75],
+           [0.5 , 0.25]])
+    """
+
+    membership: Matrix  # (n, K), sums to one over all rows and groups
+    precision: Matrix  # (K, d)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and of variables, ``(n, d)``."""
+        return len(self.membership), self.precision.shape[1]
+
+    @property
+    def ndim(self) -> int:
+        """Two, as of any matrix."""
+        return 2
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Matrix:
+        return np.asarray(self.membership @ self.precision, dtype=dtype)
+
+
+Weights = Matrix | Cells  # (n,) or (n, d)
+
+
+def row_weights(w: Weights) -> Matrix:
+    """One weight a row, (n,), that sum to one: what all cells of the row have together.
+
+    Examples
+    --------
+    >>> row_weights(np.array([[0.5, 1.0], [0.5, 0.0]]))
+    array([0.75, 0.25])
+    """
+    w = simplest(w)
+    if isinstance(w, Cells):
+        total = w.membership @ w.precision.sum(axis=1)
+        return total / total.sum()
+    return w if w.ndim == 1 else w.sum(axis=1) / w.sum()
+
+
+def simplest(w: Weights) -> Weights:
+    """Weights of rows (n,) where all variables count the rows alike, else ``w`` as it is.
+
+    So equal cells are the plain learner to the last bit.  Several groups are another matter even
+    with equal precisions, because each has a level of its own.
+
+    Examples
+    --------
+    >>> simplest(np.array([[0.75, 0.75], [0.25, 0.25]]))
+    array([0.75, 0.25])
+    """
+    if w.ndim == 1:
+        return w
+    if isinstance(w, Cells):
+        counted = np.flatnonzero(w.precision.any(axis=1))
+        p = w.precision[counted]
+        alike = len(counted) == 1 and (p == p[0, 0]).all()
+        return w.membership[:, counted[0]] * p[0, 0] if alike else w
+    return w[:, 0].copy() if (w == w[:, :1]).all() else w
+
+
+def of_rows(w: Weights, place: NDArray[np.intp], share: Matrix) -> Weights:
+    """The weights of n rows, row i being ``share[i]`` of the row ``place[i]`` of those weighted.
+
+    Examples
+    --------
+    >>> of_rows(np.array([0.4, 0.6]), np.array([0, 1, 1]), np.array([1.0, 0.5, 0.5]))
+    array([0.4, 0.3, 0.3])
+    """
+    if isinstance(w, Cells):
+        return Cells(w.membership[place] * share[:, None], w.precision)
+    return w[place] * (share if w.ndim == 1 else share[:, None])
 
 
 class Moments(NamedTuple):
     """Weighted mean (d,), and weighted, weighted-centred covariance (d, d)."""
 
+    mean: Matrix
+    covariance: Matrix
+
+
+class GroupMoments(NamedTuple):
+    """Of K groups of rows: their weight (K,), means (K, d), covariances within (K, d, d)."""
+
+    mass: Matrix
     mean: Matrix
     covariance: Matrix
 
@@ -53,6 +147,11 @@ class Rows:
         n, d = self._values.shape
         return n, d
 
+    @property
+    def individual(self) -> bool:
+        """Whether each row is one that was observed, rather than a stand-in for moments."""
+        return True
+
     def matrix(self) -> Matrix:
         """All rows in memory, (n, d): for a learner that needs each of them, not their moments."""
         return self._values
@@ -80,6 +179,30 @@ class Rows:
             centred = (self._values[part] - mean) * np.sqrt(w[part])[:, None]
             S += centred.T @ centred
         return Moments(mean, S)
+
+    def cell_moments(self, w: Weights) -> Moments:
+        """For every variable the moments of the rows as they count in its regression.
+
+        ``mean`` (d, d) and ``covariance`` (d, d, d), whose first axis is the variable; its weights
+        need not sum to one, and neither do the covariances average over them.  Of `Cells` the
+        means of the groups are taken out, so that each group may have a level of its own.
+        """
+        if isinstance(w, Cells):
+            groups = self.group_moments(w.membership)
+            weight = groups.mass[:, None] * w.precision  # (K, d)
+            mean = weight.T @ groups.mean / np.maximum(weight.sum(axis=0), TINY)[:, None]
+            return Moments(mean, np.tensordot(weight.T, groups.covariance, axes=1))
+        totals = np.maximum(w.sum(axis=0), TINY)
+        each = [self.moments(column / total) for column, total in zip(w.T, totals, strict=True)]
+        mean, S = (np.array(part) for part in zip(*each, strict=True))
+        return Moments(mean, S * totals[:, None, None])
+
+    def group_moments(self, membership: Matrix) -> "GroupMoments":
+        """Mass (K,), means (K, d) and covariances (K, d, d) within the groups of rows."""
+        mass = np.maximum(membership.sum(axis=0), TINY)
+        each = [self.moments(column) for column in (membership / mass).T]
+        mean, S = (np.array(part) for part in zip(*each, strict=True))
+        return GroupMoments(mass, mean, S)
 
     def squared_residuals(self, W: Matrix, mean: Matrix) -> Matrix:
         """``r_ij² = ((x_i − μ)(I − W))_j²``, (n, d): the least-squares loss of each cell."""
@@ -168,6 +291,11 @@ class Summary(Rows):
     array([[4., 1.],
            [1., 1.]])
     """
+
+    @property
+    def individual(self) -> bool:
+        """False: only the moments are right."""
+        return False
 
     @classmethod
     def of(cls, mean: Matrix, covariance: Matrix) -> "Summary":

@@ -1,6 +1,6 @@
 """The contract between the two players of ReScore, and what passes between them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rescore.equations import Equations
-from rescore.moments import Matrix, Moments, Rows
+from rescore.graph.dag import cut_to_dag, threshold
+from rescore.moments import Matrix, Moments, Rows, Weights, row_weights
 
 Mask = NDArray[np.bool_]
 Codes = NDArray[np.intp]
-Losses = Callable[[], Matrix]  # (n, d), computed when called: not every weighting looks
 
 
 class Status(Enum):
@@ -51,8 +51,10 @@ class Problem:
     count: float | None = None
     groups: Codes | None = None
 
-    def moments(self, w: Matrix) -> Moments:
-        """Those of the rows weighted by ``w`` (n,); under the prior itself, computed only once.
+    def moments(self, w: Weights) -> Moments:
+        """Those of the rows weighted by ``w``; under the prior itself, computed only once.
+
+        Of weights per cell, a row counts what its cells have together.
 
         Examples
         --------
@@ -60,13 +62,13 @@ class Problem:
         >>> problem.moments(problem.prior).mean
         array([1.])
         """
-        return self._prior_moments if w is self.prior else self.rows.moments(w)
+        return self._prior_moments if w is self.prior else self.rows.moments(row_weights(w))
 
     @cached_property
     def _prior_moments(self) -> Moments:
         return self.rows.moments(self.prior)
 
-    def effective_rows(self, w: Matrix) -> float:
+    def effective_rows(self, w: Weights) -> float:
         """``N / Σ w_i²/s_i``: how many rows of equal weight would be as informative as ``w``.
 
         With equal prior weights this is ``1/Σ w_i²``; a row repeated k times is k rows.
@@ -76,7 +78,7 @@ class Problem:
         >>> Problem.unconstrained(np.eye(4)).effective_rows(np.array([0.5, 0.5, 0.0, 0.0]))
         2.0
         """
-        N = self.rows.shape[0] if self.count is None else self.count
+        N, w = self.rows.shape[0] if self.count is None else self.count, row_weights(w)
         return float(N / np.sum(w * (w / self.prior)))
 
     def row_counts(self) -> Matrix:
@@ -130,8 +132,8 @@ class Backbone(Protocol):
     def init(self, problem: Problem) -> State:
         """The state before the first step."""
 
-    def step(self, problem: Problem, w: Matrix, state: State) -> State:
-        """One outer iteration with the row weights ``w`` (n,) fixed."""
+    def step(self, problem: Problem, w: Weights, state: State) -> State:
+        """One outer iteration with the weights of rows (n,) or of cells (n, d) fixed."""
 
     def losses(self, problem: Problem, state: State) -> Matrix:
         """The squared residual of every row and variable, (n, d)."""
@@ -146,6 +148,35 @@ class Backbone(Protocol):
         """
 
 
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """What a weighting sees of the learner; computed when asked, because not every one looks.
+
+    Examples
+    --------
+    >>> from rescore.learners.baselines import EmptyBackbone
+    >>> problem = Problem.unconstrained(np.array([[1.0, 2.0], [3.0, 2.0]]))
+    >>> losses = Losses(problem, EmptyBackbone(), EmptyBackbone().init(problem))
+    >>> losses(), losses.edges().any()
+    (array([[1., 0.],
+           [1., 0.]]), np.False_)
+    """
+
+    problem: Problem
+    backbone: Backbone
+    state: State
+
+    def __call__(self) -> Matrix:
+        """The squared residual of every row and variable, (n, d)."""
+        return self.backbone.losses(self.problem, self.state)
+
+    def edges(self) -> Mask:
+        """The DAG (d, d) that the learner would return now."""
+        keep = self.problem.required
+        W = threshold(self.backbone.adjacency(self.state), self.backbone.threshold, keep=keep)
+        return (cut_to_dag(W, keep=keep)[0] != 0) | keep
+
+
 class Weighting(Protocol):
     """The player that raises the weighted score by changing the row weights inside a box."""
 
@@ -156,8 +187,11 @@ class Weighting(Protocol):
     def init(self, n: int, d: int) -> Any:
         """The state before the first step."""
 
-    def step(self, problem: Problem, losses: Losses, state: Any) -> tuple[Matrix, Any]:
-        """New weights (n,), a probability vector, from ``losses()`` (n, d) of the current graph."""
+    def step(self, problem: Problem, losses: Losses, state: Any) -> tuple[Weights, Any]:
+        """New weights from ``losses()`` (n, d) of the current graph, or from its edges.
+
+        A probability vector (n,), or weights of cells (n, d) that sum to d.
+        """
 
     def explain(self, state: Any) -> Mapping[str, Any]:
         """What was decided and why, as plain data for the diagnostics; may be empty."""

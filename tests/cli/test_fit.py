@@ -1,5 +1,6 @@
 import inspect
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -73,6 +74,21 @@ def test_the_terminal_tells_the_story(cli, data, truth, tmp_path):
     ):
         assert words in result.stdout
     assert "\x1b" not in result.stdout
+
+
+def test_open_directions_are_told_on_the_terminal_and_in_the_json(cli, cli_json, tmp_path):
+    rng = np.random.default_rng(0)
+    a, x, z = rng.normal(size=(3, 1000))
+    b, m = 1.5 * a + rng.normal(size=1000), x - z + rng.normal(size=1000)
+    table = pd.DataFrame({"a": a, "b": b, "x": x, "z": z, "m": m})
+    table.to_csv(tmp_path / "data.csv", index=False)
+    words = ("fit", tmp_path / "data.csv", "--learner", "ges", "--no-plain", "--no-units")
+    told = {frozenset((e["from"], e["to"])): e["directed"] for e in cli_json(*words)["edges"]}
+    assert told == {frozenset("ab"): False, frozenset("xm"): True, frozenset("zm"): True}
+    shown = cli(*words).stdout
+    assert "3 edges, 1 with an open direction: the data fit either way." in shown
+    assert len(re.findall(r"^ +[ab] +-- +[ab] ", shown, flags=re.MULTILINE)) == 1
+    assert len(re.findall(r"^ +[xz] +-> +m ", shown, flags=re.MULTILINE)) == 2
 
 
 def test_a_truth_gives_scores_and_changes_nothing_else(cli_json, data, truth, tmp_path):

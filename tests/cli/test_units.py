@@ -8,7 +8,7 @@ import rescore as rs
 def test_a_linear_fit_says_which_edges_hang_on_the_units(cli, data):
     result = cli("fit", data, "--learner", "linear")
     assert result.exit_code == 0, result.output
-    for words in ("columns in their own units", "Units: 0 of 2 edges survive", "turned:"):
+    for words in ("columns in their own units", "Units: 0 of 2 edges survive", "left open:"):
         assert words in result.stdout
     assert result.stderr == ""
 
@@ -16,8 +16,20 @@ def test_a_linear_fit_says_which_edges_hang_on_the_units(cli, data):
 def test_a_standardised_fit_says_so(cli, data):
     result = cli("fit", data, "--learner", "linear", "--standardize")
     assert "columns standardised" in result.stdout
-    assert "All 2 edges survive every change of units" in result.stdout
-    assert "hang on the units" not in result.stdout
+    assert "other units give this graph by construction" in " ".join(result.stdout.split())
+    for words in ("survive", "hang on the units"):
+        assert words not in result.stdout
+
+
+def test_the_report_of_a_standardised_fit_tells_it_too(cli, data, tmp_path):
+    words = ("fit", data, "--learner", "linear", "--standardize", "-o", tmp_path)
+    assert cli(*words).exit_code == 0
+    first = (tmp_path / "report.html").read_text()
+    assert "by construction" in first
+    assert "was fitted again" not in first
+    (tmp_path / "report.html").unlink()
+    assert cli("report", tmp_path).exit_code == 0
+    assert (tmp_path / "report.html").read_text() == first
 
 
 def test_json_holds_what_units_finds(cli_json, data, table):
@@ -47,7 +59,7 @@ def test_by_default_only_linear_learners_are_fitted_again(monkeypatch):
 def test_the_report_tells_it_and_tells_it_again(cli, data, tmp_path):
     assert cli("fit", data, "--learner", "linear", "-o", tmp_path).exit_code == 0
     first = (tmp_path / "report.html").read_text()
-    for words in ("<h2>Units</h2>", "unit-made", "turned: ", ", columns in their own units."):
+    for words in ("<h2>Units</h2>", "unit-made", "left open: ", ", columns in their own units."):
         assert words in first
     (tmp_path / "report.html").unlink()
     assert cli("report", tmp_path).exit_code == 0

@@ -21,16 +21,17 @@ from rescore.learners.dagma import DagmaBackbone
 from rescore.learners.dicd import DICDBackbone
 from rescore.learners.ges import GESBackbone
 from rescore.learners.golem import GolemBackbone
-from rescore.learners.linear import OrderedBackbone
+from rescore.learners.linear import OrderBackbone
 from rescore.learners.networks.dicd_mlp import DICDMLPBackbone
 from rescore.learners.networks.gran_dag import GranDAGBackbone
 from rescore.learners.networks.notears_mlp import NotearsMLPBackbone
 from rescore.learners.networks.notears_mlp_paper import PaperMLPBackbone
 from rescore.learners.notears import NotearsBackbone
 from rescore.learners.wrappers import Repeated
-from rescore.moments import Rows
+from rescore.moments import Cells, Rows
 from rescore.protocols import Problem, Status
-from rescore.weightings.balanced import Balanced, Regrouped
+from rescore.weightings.balanced import Balanced
+from rescore.weightings.environments import Environments
 from rescore.weightings.exact import Exact
 from rescore.weightings.fixed import Drawn, Uniform
 from rescore.weightings.neural import Neural
@@ -66,10 +67,43 @@ def grouped(problem):
     return replace(problem, groups=(problem.rows.matrix().sum(axis=1) > 0).astype(np.intp))
 
 
+@dataclass(frozen=True)
+class EqualCells:
+    """Every cell counts as its row does: the plain learner, in the shape of cells."""
+
+    as_groups: bool
+    tau = 1.0
+
+    def init(self, n, d):
+        return None
+
+    def step(self, problem, losses, state):
+        w, d = problem.prior, problem.rows.shape[1]
+        equal = Cells(w[:, None], np.ones((1, d))) if self.as_groups else np.tile(w, (d, 1)).T
+        return equal, state
+
+    def explain(self, state):
+        return {}
+
+
+@dataclass(frozen=True)
+class CellsByValue(EqualCells):
+    """Weights of cells from the values alone: two groups of rows, precise where they vary least."""
+
+    def step(self, problem, losses, state):
+        X, d = problem.rows.matrix(), problem.rows.shape[1]
+        above = X.sum(axis=1) > 0
+        membership = problem.prior[:, None] * np.column_stack([above, ~above])
+        precision = 1 / (membership.T @ X**2)
+        total = (membership.sum(axis=0) @ precision).sum()
+        cells = Cells(membership, precision * d / total)
+        return cells if self.as_groups else np.asarray(cells), state
+
+
 BACKBONES = {
-    "ordered": OrderedBackbone(),
-    "ordered, repeated": Repeated(OrderedBackbone()),
-    "ordered, as a user's own": Completed(OrderedBackbone(), threshold=0.3),
+    "ordered": OrderBackbone(),
+    "ordered, repeated": Repeated(OrderBackbone()),
+    "ordered, as a user's own": Completed(OrderBackbone(), threshold=0.3),
     "notears": NotearsBackbone(),
     "notears-polynomial": NotearsBackbone(constraint="polynomial"),
     "dagma": DagmaBackbone(),
@@ -89,14 +123,14 @@ BACKBONES = {
 }
 WEIGHTINGS = {
     "uniform": Uniform(),
-    "balanced": Balanced(),
+    "environments": Environments(),
     "exact-nll": Exact(tau=0.5),
     "exact-raw": Exact(tau=0.3, loss="raw"),
     "neural": Neural(tau=0.5),
 }
 # The weightings that reweight, as functions of τ: at τ = 1 each must be the plain learner.
 BY_TAU = {
-    "balanced": Balanced,
+    "environments": Environments,
     "drawn": Drawn,
     "exact-nll": Exact,
     "exact-raw": lambda tau: Exact(tau, loss="raw"),
@@ -105,8 +139,8 @@ BY_TAU = {
 
 PAIRS = list(itertools.product(BACKBONES, WEIGHTINGS))
 BACKBONES["notears-mlp, repeated"] = Repeated(BACKBONES["notears-mlp"])
-WEIGHTINGS["regrouped"] = Regrouped()  # looks at the residuals of whole fits
-PAIRS += [("ordered, repeated", "regrouped"), ("notears-mlp, repeated", "regrouped")]
+WEIGHTINGS["balanced"] = Balanced()  # looks at the residuals of whole fits
+PAIRS += [("ordered, repeated", "balanced"), ("notears-mlp, repeated", "balanced")]
 
 
 @pytest.fixture(params=PAIRS, ids=" x ".join)
@@ -166,6 +200,35 @@ def test_tau_one_is_the_plain_learner_bit_for_bit(backbone, weighting, chain, fi
     found = rescore(Problem.unconstrained(chain), backbone, BY_TAU[weighting](1.0))
     assert (found.W == plain.W).all()
     assert (found.sample_weight == plain.sample_weight).all()
+
+
+each_shape = pytest.mark.parametrize("as_groups", [False, True], ids=["cells", "groups"])
+
+
+@each_shape
+def test_equal_cells_are_the_plain_learner_bit_for_bit(backbone, as_groups, chain, fitted):
+    found = rescore(Problem.unconstrained(chain), backbone, EqualCells(as_groups), warmup=0)
+    plain = fitted(backbone, Uniform())
+    assert (found.W == plain.W).all()
+    assert (found.sample_weight == plain.sample_weight).all()
+
+
+@each_shape
+def test_cells_follow_rows_and_columns_and_count_repetitions(backbone, as_groups, chain):
+    """As for weights of rows below, in as few fits as show it; and the graph is a DAG."""
+    X, weighting = chain[:150], CellsByValue(as_groups)
+    rng = np.random.default_rng(3)
+    counts, order = rng.permutation(np.repeat([1, 2, 3], 50)), rng.permutation(5)
+    if isinstance(backbone, RandomBackbone):
+        order = np.arange(5)  # its seed draws among columns by their numbers
+    found = rescore(with_prior(X, counts.astype(float)), backbone, weighting, warmup=0)
+    rows = rng.permutation(np.repeat(np.arange(150), counts))
+    other = rescore(Problem.unconstrained(X[rows][:, order]), backbone, weighting, warmup=0)
+    total = np.bincount(rows, other.sample_weight)
+    players = backbone, weighting
+    W = found.W[np.ix_(order, order)]
+    assert is_dag(found.W)
+    assert same_result(W, other.W, found.sample_weight, total, players)
 
 
 def test_a_row_repeated_k_times_equals_weight_k(players, chain):

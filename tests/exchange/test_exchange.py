@@ -71,6 +71,14 @@ def test_linear_equations_can_be_computed_from_the_file_alone(learner, frame):
         np.testing.assert_allclose(again, model.predict(frame)[name], rtol=1e-9)
 
 
+def test_the_equations_say_which_arcs_could_point_the_other_way(frame):
+    model = rs.GES().fit(frame[["x", "m"]])
+    told = json.loads(rs.equations_json(model))
+    assert told["open"] == told["arcs"] != []
+    assert not any(directed for *_, directed in model.causal_graph_.edges(data="directed"))
+    assert nx.is_directed_acyclic_graph(model.causal_graph_)
+
+
 def test_networks_can_be_computed_from_the_file_alone(network):
     model, X = network
     told = json.loads(rs.equations_json(model))

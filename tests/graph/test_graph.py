@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from rescore.graph.dag import cut_to_dag, is_dag, skeleton, threshold, topological_order
-from rescore.graph.equivalence import consistent_dag, cpdag, is_cpdag
+from rescore.graph.equivalence import consistent_dag, cpdag, is_cpdag, open_edges
 
 nx = pytest.importorskip("networkx")
 
@@ -156,6 +156,23 @@ def test_cpdag_is_the_union_of_every_equivalence_class(d):
         union = np.logical_or.reduce(members)
         for A in members:
             np.testing.assert_array_equal(cpdag(A), union)
+
+
+@pytest.mark.parametrize("d", [2, 3, 4])
+def test_an_edge_is_open_where_another_member_turns_it_round(d):
+    for members in equivalence_classes(d).values():
+        for A in members:
+            turned = np.logical_or.reduce([A & B.T for B in members])
+            np.testing.assert_array_equal(open_edges(A, cpdag(A)), turned)
+            assert not open_edges(A, None).any()
+
+
+@pytest.mark.parametrize(
+    "directions", [[[0, 0], [1, 0]], [[0, 0], [0, 0]], [[0]], [[0, 1, 0], [0, 0, 0], [0, 0, 0]]]
+)
+def test_a_graph_and_the_class_of_another_are_refused(directions):
+    with pytest.raises(ValueError, match="not a member of the class"):
+        open_edges([[0, 1], [0, 0]], directions)
 
 
 @pytest.mark.parametrize("d", [2, 3, 4])

@@ -177,7 +177,7 @@ def test_pandas_reads_our_csv(tmp_path):
 def test_networkx_graphs_keep_order_and_isolated_nodes():
     G = gio.to_networkx([[0, 0, 0], [0, 0, 0], [0.5, 0, 0]], ["c", "a", "b"])
     assert list(G) == ["c", "a", "b"]
-    assert list(G.edges(data=True)) == [("b", "c", {"weight": 0.5})]
+    assert list(G.edges(data=True)) == [("b", "c", {"weight": 0.5, "directed": True})]
 
 
 # DAGitty's language, from the grammar of its documentation: chains, groups, attributes, settings.
@@ -268,6 +268,54 @@ def test_a_cycle_is_no_dag_for_dagitty():
         gio.to_dagitty([[0, 1], [1, 0]], ["a", "b"])
 
 
+# Directions that are open.
+
+MEMBER = np.array([[0, 0.5, 0], [0, 0, 0], [0, -2.0, 0]])  # a -> b <- c
+SOME_OPEN = np.array([[0, 1, 0], [1, 0, 0], [0, 1, 0]])  # as if a - b were open
+
+
+def told_directed(form, text):
+    """Whether each edge is directed, by the words of the format itself."""
+    if form == "json":
+        return [edge["directed"] for edge in json.loads(text)["edges"]]
+    if form == "dot":
+        return ["dir=none" not in line for line in text.splitlines() if "->" in line]
+    if form == "graphml":
+        return [directed for *_, directed in nx.parse_graphml(text).edges(data="directed")]
+    if form == "networkx":
+        return [directed for *_, directed in text.edges(data="directed")]
+    return [" -> " in line for line in text.splitlines() if " -" in line]
+
+
+@pytest.mark.parametrize("form", ["json", "dot", "graphml", "networkx", "dagitty"])
+def test_an_open_direction_is_told_in_every_format(form):
+    for directions, expected in ((None, [True, True]), (SOME_OPEN, [False, True])):
+        written = WRITE[form](MEMBER, list("abc"), cpdag=directions)
+        assert told_directed(form, written) == expected
+        if form in FORMATS:  # the DAG itself reads back all the same
+            np.testing.assert_array_equal(FORMATS[form][1](written)[0], MEMBER)
+
+
+def test_a_class_in_dagitty_reads_back_as_the_class():
+    text = gio.to_dagitty(MEMBER, ["a", "node", "c"], cpdag=SOME_OPEN)
+    assert text.startswith("pdag rescore {")
+    assert "beta" not in text
+    W, labels = gio.from_dagitty(text)
+    assert labels == ["a", "node", "c"]
+    np.testing.assert_array_equal(W, SOME_OPEN)
+    W, _ = gio.from_dagitty("PDAG { a -- {b c} <- d }")
+    assert [(i, j) for i, j in np.argwhere(W).tolist()] == [
+        (0, 1), (0, 2), (1, 0), (2, 0), (3, 1), (3, 2)
+    ]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:.*deprecated:DeprecationWarning")  # of pyparsing, in pydot
+def test_pydot_draws_no_head_where_the_direction_is_open():
+    pydot = pytest.importorskip("pydot")
+    (graph,) = pydot.graph_from_dot_data(gio.to_dot(MEMBER, list("abc"), SOME_OPEN))
+    assert [edge.get("dir") for edge in graph.get_edges()] == ["none", None]
+
+
 # The direction of a matrix.
 
 MATRIX = "a,b\n0,2\n0,0\n"
@@ -338,7 +386,9 @@ BAD_FILES = {
         '{"nodes": ["a"], "edges": [{"from": "a", "to": "a", "weight": true}]}',
         "finite",
     ),
-    "graph.dagitty": ("pdag {a -> b}", "begin with 'dag {'"),
+    "graph.dagitty": ("mag {a -> b}", "begin with 'dag {' or 'pdag {'"),
+    "both.dagitty": ("pdag {a -- b\n b -> a}", "twice"),
+    "bow.dagitty": ("pdag {a -- b\n b <-> a}", "Line 2 has <->.*-> or <- or --"),
     "twoway.dagitty": ("dag {a -> b\n b <-> c}", "Line 2 has <->"),
     "undirected.dagitty": ("dag {\na -- b}", "Line 2 has --"),
     "partial.dagitty": ("dag {a @-> b}", "has @->"),

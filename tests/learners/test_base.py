@@ -103,14 +103,15 @@ def test_the_heaviest_rows_are_listed_by_their_labels(frame):
     assert top[0]["weight"] == pytest.approx(model.sample_weight_.max())
 
 
-def test_auto_balances_in_own_units_and_is_exact_otherwise(frame):
+def test_auto_finds_environments_whatever_the_units_and_is_exact_where_tau_is_given(frame):
     def decided(**options):
         learner = rs.Linear(standardize=options.pop("standardize", False))
         return rs.ReScore(learner, **options).fit(frame).diagnostics_["weighting"]
 
-    assert decided()["groups"] == 1
-    assert decided(weighting="balanced", standardize=True)["groups"] >= 1
-    assert decided(tau=0.5) == decided(standardize=True) == decided(weighting="exact") == {}
+    assert decided() == decided(weighting="environments")
+    assert decided()["groups"] == decided(standardize=True)["groups"] == 1
+    assert decided(weighting="balanced")["groups"] >= 1
+    assert decided(tau=0.5) == decided(weighting="exact") == {}
 
 
 def test_rescore_alone_wraps_the_recommended_learner(frame):

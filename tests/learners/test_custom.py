@@ -298,9 +298,9 @@ def test_an_object_must_return_states_and_finite_losses(chain):
 
 
 def test_an_object_may_bring_its_own_equations(chain):
-    from rescore.learners.linear import OrderedBackbone
+    from rescore.learners.linear import OrderBackbone
 
-    ours, wrapped = rs.Linear().fit(chain), rs.Custom(OrderedBackbone()).fit(chain)
+    ours, wrapped = rs.Linear().fit(chain), rs.Custom(OrderBackbone()).fit(chain)
     pd.testing.assert_frame_equal(wrapped.adjacency_matrix_, ours.adjacency_matrix_)
     pd.testing.assert_frame_equal(wrapped.predict(chain), ours.predict(chain))
 

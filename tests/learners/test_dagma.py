@@ -64,8 +64,8 @@ def test_a_stage_lowers_its_own_objective(problem, mu):
         W = rng.normal(size=(5, 5)) * size * problem.allowed
         assert radius(W) < 1
         with jax.enable_x64(True):
-            found = dagma._minimise(S, W, penalty, problem.allowed, mu)
-            again = dagma._minimise(S, found.W, penalty, problem.allowed, mu)
+            found = dagma._minimise(S, W, penalty, problem.allowed, mu, least_squares)
+            again = dagma._minimise(S, found.W, penalty, problem.allowed, mu, least_squares)
             score, h = float(least_squares(S, W)[0]), float(log_det(W)[0])
         value, objective, barrier = (float(getattr(found, name)) for name in FIELDS)
         assert value <= score + 0.02 * np.abs(W).sum() + h / mu
@@ -79,7 +79,7 @@ def test_with_a_tight_tolerance_a_stage_ends_at_a_kkt_point(problem, monkeypatch
     penalty = np.where(problem.allowed, 0.02, 0.0)
     with jax.enable_x64(True):
         uncompiled = dagma._minimise.__wrapped__  # the compiled one keeps its tolerance
-        found = uncompiled(S, np.zeros((5, 5)), penalty, problem.allowed, 1.0)
+        found = uncompiled(S, np.zeros((5, 5)), penalty, problem.allowed, 1.0, least_squares)
     assert float(found.optimality) < 1e-5
 
 

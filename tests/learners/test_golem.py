@@ -58,7 +58,8 @@ def test_a_step_lowers_its_own_objective_and_keeps_the_determinant_positive(prob
     for size in (0.0, 0.3, 1.0, 3.0):
         W = into_domain(rng.normal(size=(5, 5)) * size * problem.allowed)
         with jax.enable_x64(True):
-            found = golem._minimise(S, W, penalty, problem.allowed, 5.0, 4000, variance == "equal")
+            score = golem.LIKELIHOODS[variance == "equal"]
+            found = golem._minimise(S, W, penalty, problem.allowed, 5.0, 4000, score)
             before = float(likelihood(S, W, variance == "equal")[0])
             before += 0.02 * np.abs(W).sum() + 5 * float(golem.trace_exponential(W)[0])
         value, objective, h = (float(v) for v in (found.value, found.objective, found.h))

@@ -1,6 +1,6 @@
 import json
 import pickle
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -48,15 +48,16 @@ def full_dag(order):
 @pytest.mark.parametrize(
     ("estimate", "expected"),
     [
-        (np.zeros((11, 11)), (0, 0, 17, 53)),
-        (SACHS.to_numpy().T, (1, 0, 17, 62)),
-        (full_dag(topological_order(SACHS)), (0.690909, 1, 38, 0)),
+        (np.zeros((11, 11)), (0, 0, 17, 53, 17)),
+        (SACHS.to_numpy().T, (1, 0, 17, 62, 11)),
+        (full_dag(topological_order(SACHS)), (0.690909, 1, 38, 0, 38)),
     ],
 )
 def test_golden_values_of_sachs(estimate, expected):
     assert SACHS.to_numpy().sum() == 17
     scores = evaluate(SACHS.to_numpy(), estimate)
-    assert (scores.fdr, scores.tpr, scores.shd, scores.sid) == pytest.approx(expected, abs=5e-7)
+    found = (scores.fdr, scores.tpr, scores.shd, scores.sid, scores.cpdag_shd)
+    assert found == pytest.approx(expected, abs=5e-7)
     wrong = round(scores.fdr * scores.edges)
     assert scores.fpr == pytest.approx(wrong / (55 - 17))
 
@@ -132,6 +133,48 @@ def test_a_graph_is_at_no_distance_from_itself(pair):
     assert shd(*pair) == shd(*pair[::-1])
     assert cpdag_shd(pair[0], cpdag(pair[0])) == 0
     assert metrics.parent_aid(cpdag(pair[0]), cpdag(pair[0])) == 0
+
+
+def looks(A):
+    """What tells classes apart: the adjacent pairs, and the v-structures i -> k <- j."""
+    joined = A | A.T
+    vs = {
+        (frozenset((i, j)), k)
+        for i, j, k in permutations(range(len(A)), 3)
+        if A[i, k] and A[j, k] and not joined[i, j]
+    }
+    return joined.tobytes(), frozenset(vs)
+
+
+def every_dag(d):
+    pairs = [(i, j) for i in range(d) for j in range(i)]
+    for kinds in product((0, 1, 2), repeat=len(pairs)):
+        A = np.zeros((d, d), dtype=bool)
+        for (i, j), kind in zip(pairs, kinds, strict=True):
+            A[(i, j) if kind == 1 else (j, i)] = kind > 0
+        if nx.is_directed_acyclic_graph(nx.from_numpy_array(A, create_using=nx.DiGraph)):
+            yield A
+
+
+@pytest.mark.parametrize("d", [2, 3, 4])
+def test_cpdag_shd_agrees_with_the_unions_of_whole_classes(d):
+    members = {}
+    for A in every_dag(d):
+        members.setdefault(looks(A), []).append(A)
+    classes = {key: np.logical_or.reduce(each) for key, each in members.items()}
+    rng, keys = np.random.default_rng(0), list(classes)
+    for _ in range(60):
+        pair = [keys[k] for k in rng.integers(len(keys), size=2)]
+        truth, estimate = (members[key][rng.integers(len(members[key]))] for key in pair)
+        different = classes[pair[0]] != classes[pair[1]]
+        expected = sum(bool(different[i, j] or different[j, i]) for i in range(d) for j in range(i))
+        assert evaluate(truth, estimate).cpdag_shd == expected
+
+
+def test_members_of_one_class_differ_by_shd_alone():
+    forwards, backwards = np.eye(4, k=1), np.eye(4, k=-1)
+    scores = evaluate(forwards, backwards)
+    assert (scores.shd, scores.cpdag_shd) == (3, 0)
 
 
 # Partially directed graphs.

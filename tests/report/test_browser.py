@@ -217,11 +217,23 @@ def test_an_edge_answers_to_the_mouse_and_to_a_tap(sachs, show):
     page = show(sachs)
     tip = page.find_element("id", "tooltip")
     assert not tip.is_displayed()
-    tip_at(page, "cy.edges('[routed]')[0].renderedMidpoint()", r"→ \w+\ncoefficient [−\d.]+")
+    tip_at(page, "cy.edges('[routed]')[0].renderedMidpoint()", r" [→—] \w+.*\ncoefficient [−\d.]+")
     point_at(page, "({x: 2, y: 2})").click().perform()
     WebDriverWait(page, 20).until(lambda _: not tip.is_displayed())
     point_at(page, "cy.edges('[routed]')[1].renderedMidpoint()").click().perform()
     WebDriverWait(page, 20).until(lambda _: "coefficient" in tip.text)
+
+
+def test_an_edge_of_open_direction_has_no_head_and_says_so(show, tmp_path_factory):
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=200)
+    model = rs.GES().fit(pd.DataFrame({"a": a, "b": a + rng.normal(size=200)}))
+    page = show(saved(tmp_path_factory, render_page(Run(model))))
+    head = "return cy.edges('[routed]')[0].style('target-arrow-shape')"
+    assert page.execute_script(CY + head) == "none"
+    place = "cy.edges('[routed]')[0].renderedMidpoint()"
+    tip_at(page, place, r"\w — \w: direction open\ncoefficient [−\d.]+")
+    tip_at(page, "cy.nodes()[0].renderedPosition()", "shown with an open direction: 1")
 
 
 def test_boxes_move_the_view_zooms_and_reset_undoes_both(sachs, show):

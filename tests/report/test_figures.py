@@ -6,6 +6,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.patches import Polygon
 
 from rescore.report.figures import draw_history, draw_weights, png, svg
 from rescore.report.graph_figure import draw_graph
@@ -26,6 +27,17 @@ def texts(picture):
 def test_a_graph_shows_every_name_and_weight():
     shown = texts(svg(draw_graph(chain(4) * 2, ["a", "b", "c", "d"])))
     assert {"a", "b", "c", "d", "2.00", "−2.00", "positive", "negative"} <= set(shown)
+
+
+def test_an_edge_of_open_direction_is_a_line_without_a_head():
+    names, open_first = ["a", "b", "c"], np.array([[0, 1, 0], [1, 0, 1], [0, 0, 0]])
+    drawn = [draw_graph(chain(3), names, which) for which in (None, open_first)]
+    heads = [sum(isinstance(p, Polygon) for p in each.axes[0].patches) for each in drawn]
+    assert heads == [2, 1]
+    words = [{"no arrow: direction open"} <= set(texts(svg(each))) for each in drawn]
+    assert words == [False, True]
+    with pytest.raises(ValueError, match="not a member"):
+        draw_graph(chain(3), names, np.zeros((3, 3)))
 
 
 def test_hostile_names_are_text_and_nothing_else():

@@ -1,3 +1,4 @@
+import copy
 import csv
 import errno
 import os
@@ -15,7 +16,7 @@ from rescore.report.run import Run
 from rescore.report.staging import staged
 
 FILES = {
-    "adjacency.csv", "arrays.npz", "equations.json", "graph.dagitty", "graph.dot",
+    "adjacency.csv", "arrays.npz", "cpdag.csv", "equations.json", "graph.dagitty", "graph.dot",
     "graph.graphml", "graph.json", "graph.png", "graph.svg", "history.csv", "model.json",
     "report.html", "run.json", "weights.csv",
 }  # fmt: skip
@@ -38,9 +39,21 @@ def test_every_graph_file_reads_back_exactly(tmp_path, model):
     written = write_run(tmp_path / "new" / "folder", Run(model))
     folder = tmp_path / "new" / "folder"
     assert set(written) == set(os.listdir(folder)) == FILES
-    for name in ("adjacency.csv", "graph.json", "graph.graphml", "graph.dagitty"):
+    for name in ("adjacency.csv", "graph.json", "graph.graphml"):
         pd.testing.assert_frame_equal(read_graph(folder / name), model.adjacency_matrix_)
+    pd.testing.assert_frame_equal(read_graph(folder / "cpdag.csv"), model.cpdag_.astype(float))
     pd.testing.assert_frame_equal(load(folder).adjacency_matrix_, model.adjacency_matrix_)
+    pd.testing.assert_frame_equal(load(folder).cpdag_, model.cpdag_)
+
+
+@pytest.mark.parametrize("some_open", [True, False])
+def test_dagitty_holds_the_class_or_the_coefficients_of_a_dag(tmp_path, model, some_open):
+    W = model.adjacency_matrix_
+    told = copy.copy(model)
+    told.cpdag_ = ((W != 0) | (W.T != 0) if some_open else W != 0).astype(np.int8)
+    write_run(tmp_path, Run(told))
+    expected = told.cpdag_.astype(float) if some_open else W
+    pd.testing.assert_frame_equal(read_graph(tmp_path / "graph.dagitty"), expected)
 
 
 def test_weights_and_history_are_exact(tmp_path):

@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ from typer.testing import CliRunner
 import rescore as rs
 from rescore.cli import app
 from rescore.report.folder import write_run
+from rescore.report.graph_data import graph_data
 from rescore.report.page import render_page
 from rescore.report.run import Run, read_run
 from rescore.tables.findings import Finding
@@ -38,6 +40,23 @@ def test_the_page_of_a_saved_run_is_the_page_of_the_run(run, tmp_path):
     assert "rescore 0.0.1" in written  # of the fit, not of who shows it
     answer = CliRunner().invoke(app, ["report", str(tmp_path), "--json"])
     assert json.loads(answer.stdout) == {"folder": str(tmp_path), "files": ["report.html"]}
+
+
+def test_a_saved_run_keeps_which_directions_are_open(tmp_path):
+    rng = np.random.default_rng(0)
+    a, x, z = rng.normal(size=(3, 1000))
+    b, m = 1.5 * a + rng.normal(size=1000), x - z + rng.normal(size=1000)
+    model = rs.GES().fit(pd.DataFrame({"a": a, "b": b, "x": x, "z": z, "m": m}))
+    write_run(tmp_path, Run(model))
+    written = (tmp_path / "report.html").read_text()
+    assert "3 edges, 1 with an open direction: the data fit either way." in written
+    arrows = re.findall(r'class="name">(\w)</td><td>(.)</td><td class="name">(\w)', written)
+    assert {("x", "→", "m"), ("z", "→", "m")} < set(arrows)
+    assert {mark for *_, mark, _ in arrows} == {"→", "—"}
+    drawn = {(e["source"], e["target"]): e["directed"] for e in graph_data(Run(model))["edges"]}
+    assert sorted(drawn.values()) == [False, True, True]
+    assert graph_data(read_run(tmp_path)) == graph_data(Run(model))
+    assert render_page(read_run(tmp_path)) == written
 
 
 def test_everything_around_the_model_comes_back(run, tmp_path):

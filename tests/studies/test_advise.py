@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import rescore as rs
-from rescore.learners.linear import OrderedBackbone
+from rescore.learners.linear import OrderBackbone
 from rescore.studies.advise import fits_needed
 from rescore.studies.candidates import splits
 from rescore.studies.differences import stabilities
@@ -66,11 +66,11 @@ def test_edges_and_stability_are_those_of_fits_made_by_hand(data, found):
 
 def test_the_score_of_other_learners_is_their_own(data):
     """One fit without a threshold tells what a fit with each threshold would score."""
-    learner = rs.Custom(OrderedBackbone(), is_linear=False)
+    learner = rs.Custom(OrderBackbone(), is_linear=False)
     found = rs.advise(learner, data.X, thresholds=[0, 0.8, 1.2])
     assert found.table["edges"].nunique() > 1
     for point in found.table.to_dict("records"):
-        model = rs.Custom(OrderedBackbone(), is_linear=False, threshold=point["threshold"])
+        model = rs.Custom(OrderBackbone(), is_linear=False, threshold=point["threshold"])
         scores = [model.fit(data.X.iloc[rows]).score(data.X.iloc[test])
                   for rows, test in parts(data.X).folds]  # fmt: skip
         assert point["log_likelihood"] == pytest.approx(np.mean(scores))

@@ -19,9 +19,7 @@ def homogeneous():
 
 @pytest.fixture(scope="module")
 def heterogeneous():
-    return rs.simulate(
-        nodes=10, degree=2, samples=800, groups=(0.9, 0.1), noise_scale=0.1, random_state=100
-    )
+    return rs.simulate(nodes=8, degree=1, samples=1500, corrupt=0.08, random_state=101)
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,10 @@ from rescore.data.simulate import simulate
 from rescore.learners.linear import Linear
 from rescore.learners.rescore import ReScore
 from rescore.protocols import Problem
-from rescore.weightings.balanced import Balanced, Regrouped, ordered_fit
-from rescore.weightings.group_weights import balanced_weights
+from rescore.weightings.balanced import Balanced, balanced_weights
 from rescore.weightings.groups import find_groups
 
-TABLES = 300
+TABLES = 200
 UNITS = {
     "as they are": lambda x: [x],
     "standardised": lambda x: [(x - x.mean()) / x.std()],
@@ -58,22 +57,13 @@ def test_tables_in_odd_units_end_as_a_dag_and_weights_that_explain_themselves():
         assert len(said["noise"]) == len(said["share_after"]) == said["groups"], seed
 
 
-@pytest.mark.parametrize("seed", [2, 13, 17, 51])  # not settled when the rounds end
-def test_weights_groups_noise_and_graph_belong_together(seed):
-    problem = Problem.unconstrained(odd_table(seed))
-    found = Balanced().search(problem)
-    assert found.weights.groups.count > 1
-    check_parts_belong_together(problem, found.weights, Balanced().tau)
-    assert (found.edges == ordered_fit(problem, found.weights.w).edges).all()
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_groups_of_given_residuals_belong_to_their_weights_too(seed):
     X = odd_table(seed)
     problem = Problem.unconstrained(X)
-    w, state = Regrouped().step(problem, lambda: np.square(X - X.mean(axis=0)), None)
+    w, state = Balanced().step(problem, lambda: np.square(X - X.mean(axis=0)), None)
     assert w is state.w
-    check_parts_belong_together(problem, state, Regrouped().tau)
+    check_parts_belong_together(problem, state, Balanced().tau)
 
 
 def standardised(data: Dataset):
@@ -84,16 +74,7 @@ def standardised(data: Dataset):
 def test_standardised_columns_of_the_papers_groups(seed):
     data = simulate(nodes=20, groups=(0.9, 0.1), noise_scale=0.1, random_state=seed)
     said = ReScore(Linear()).fit(standardised(data)).diagnostics_["weighting"]
-    assert said["groups"] == len(said["noise"]) > 1
-
-
-def test_rows_taken_as_noise_are_counted_as_often_as_they_occur():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 4)) * np.where(np.arange(400)[:, None] < 40, 6.0, 1.0)
-    once, thrice = (Balanced().search(Problem.unconstrained(np.repeat(X, k, 0))) for k in (1, 3))
-    weighted = ReScore(Linear()).fit(np.repeat(X, 3, axis=0)).diagnostics_["weighting"]
-    assert once.weights.explained["noise_rows"] == pytest.approx(40, abs=8)
-    assert weighted["noise_rows"] == pytest.approx(thrice.weights.explained["noise_rows"], rel=0.01)
+    assert said["groups"] == len(said["noise"]) == 2
 
 
 def test_without_room_in_the_box_no_group_is_said_to_be_noise_that_is_set_aside():
@@ -101,6 +82,6 @@ def test_without_room_in_the_box_no_group_is_said_to_be_noise_that_is_set_aside(
     losses[:40] *= 36
     problem = Problem.unconstrained(np.zeros((400, 4)))
     assert find_groups(losses, np.ones(400), 4).count > 1
-    w, state = Regrouped(tau=1.0).step(problem, lambda: losses, None)
+    w, state = Balanced(tau=1.0).step(problem, lambda: losses, None)
     assert (w == problem.prior).all()
-    assert "taken as noise" not in Regrouped(tau=1.0).explain(state)["summary"]
+    assert "taken as noise" not in Balanced(tau=1.0).explain(state)["summary"]

@@ -41,7 +41,8 @@ TauOption = Annotated[
 WeightingOption = Annotated[
     str | None,
     typer.Option(
-        help="auto, balanced, exact, neural, inverse-propensity (by --groups), uniform (none).",
+        help="auto, environments (of cells), balanced, exact, neural, "
+        "inverse-propensity (by --groups), uniform (none).",
         show_default=default_of("ReScore", "weighting"),
     ),
 ]

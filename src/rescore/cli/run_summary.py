@@ -10,11 +10,13 @@ from rescore.cli.guard import one_line
 from rescore.cli.refits import print_units, units_as_data
 from rescore.cli.terminal import console, print_files, print_scores, print_table
 from rescore.exchange.programs import text_names
+from rescore.graph.formats import NamedEdge
 from rescore.report.run import Run
 from rescore.report.run_tables import (
     changes_sentence,
     columns_used,
     edge_changes,
+    edges_sentence,
     group_shares,
     strongest_edges,
 )
@@ -38,7 +40,10 @@ def run_as_data(run: Run, folder: Any, files: Sequence[str]) -> dict[str, Any]:
         "effective_rows": diagnostics["effective_rows"],
         "columns": columns_used(run.model),
         "weighting": diagnostics["weighting"],
-        "edges": [{"from": cause, "to": effect, "weight": w} for cause, effect, w in edges],
+        "edges": [
+            {"from": cause, "to": effect, "weight": w, "directed": directed}
+            for cause, effect, w, directed in edges
+        ],
         "knowledge": diagnostics["knowledge"],
         "warnings": list(run.warnings),
         "folder": None if folder is None else str(folder),
@@ -61,9 +66,9 @@ def print_run(run: Run, folder: Any, files: Sequence[str]) -> None:
     out, diagnostics = console(), run.model.diagnostics_
     n, edges = len(run.model.losses_), strongest_edges(run.model)
     out.print(one_line(diagnostics["status"]), soft_wrap=True)
+    out.print(edges_sentence(edges), soft_wrap=True)
     effective = f"{diagnostics['effective_rows']:,.0f} effective of {n:,} rows"
-    units = columns_used(run.model)
-    out.print(f"{len(edges)} edge{'s' * (len(edges) != 1)}, {effective}, {units}")
+    out.print(f"{effective}, {columns_used(run.model)}")
     if "summary" in diagnostics["weighting"]:
         out.print(one_line(diagnostics["weighting"]["summary"]), soft_wrap=True)
     _print_edges(edges)
@@ -86,14 +91,21 @@ def _changes(run: Run) -> pd.DataFrame:
     return edge_changes(W, plain, text_names(run.model))
 
 
-def _print_edges(edges: list[tuple[str, str, float]]) -> None:
-    shown = [(_name(cause), "->", _name(effect), f"{w:.3f}") for cause, effect, w in edges]
+def _print_edges(edges: list[NamedEdge]) -> None:
+    """The strongest edges; one of open direction has no cause and no effect, and so no column has.
+
+    The marks are ASCII, for terminals that know nothing else.
+    """
+    shown = [
+        (_name(cause), "->" if directed else "--", _name(effect), f"{w:.3f}")
+        for cause, effect, w, directed in edges
+    ]
     if len(edges) > MOST_EDGES:
         title = f"Strongest edges ({MOST_EDGES} of {len(edges)})"
     else:
         title = "Edges, strongest first"
     if edges:
-        print_table(title, ("cause", "", "effect", ">weight"), shown[:MOST_EDGES])
+        print_table(title, ("", "", "", ">weight"), shown[:MOST_EDGES])
 
 
 def _print_receipts(receipts: list[dict[str, Any]]) -> None:

@@ -65,7 +65,7 @@ def evaluate_command(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Compare two graphs: TPR, FDR, SHD, SID and more."""
+    """Compare two graphs: TPR, FDR, SHD, CPDAG SHD, SID and more."""
     from rescore import metrics
     from rescore.cli.terminal import print_all_scores, print_json
     from rescore.graph.io import read_graph

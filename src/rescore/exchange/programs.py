@@ -25,6 +25,9 @@ INTERCEPT = "(Intercept)"
 def equations_json(model: StructureLearner) -> str:
     """The fitted equations as a JSON object: ``nodes``, ``arcs``, and an equation per node.
 
+    The arcs are those of the DAG that was fitted.  ``open`` lists those of them whose direction is
+    open (``cpdag_``): turned round, they would fit as well, with other equations.
+
     Of a linear model ``cpds`` holds for each node its ``parents``, its ``coefficients`` by parent
     and under ``(Intercept)``, in the units of the data, and the ``variance`` of its noise; numbers
     stand in lists of one.  ``pgmpy.models.LinearGaussianBayesianNetwork.load`` reads it.
@@ -49,10 +52,12 @@ def equations_json(model: StructureLearner) -> str:
     check_fitted(model)
     names = text_names(model)
     W = model.adjacency_matrix_.to_numpy()
-    arcs = [[cause, effect] for cause, effect, _ in edges_of(W, names)]
+    edges = list(edges_of(W, names, model.cpdag_.to_numpy()))
+    arcs = [[cause, effect] for cause, effect, *_ in edges]
+    undirected = [[cause, effect] for cause, effect, _, directed in edges if not directed]
     part = "cpds" if isinstance(model.equations_, LinearEquations) else "networks"
     each = {name: _equation(model, W, names, j) for j, name in enumerate(names)}
-    told = {"nodes": names, "arcs": arcs, part: each}
+    told = {"nodes": names, "arcs": arcs, "open": undirected, part: each}
     return json.dumps(told, indent=1, allow_nan=False) + "\n"
 
 
@@ -71,8 +76,10 @@ def text_names(model: StructureLearner) -> list[str]:
 def to_dowhy(model: StructureLearner, X: Any, treatment: Any, outcome: Any) -> Any:
     """A ``dowhy.CausalModel`` of the rows X with the graph of the fit, to estimate effects with.
 
-    DoWhy estimates from the rows anew and knows no row weights.  It wants names that are text:
-    others are written as text.  It needs ``pip install "rescore[dowhy]"``.
+    DoWhy estimates from the rows anew and knows no row weights.  It takes every direction of
+    ``adjacency_matrix_`` for known; ``directed`` on the edges of the graph says which are not.  It
+    wants names that are text: others are written as text.  It needs
+    ``pip install "rescore[dowhy]"``.
 
     Parameters
     ----------
@@ -100,7 +107,7 @@ def to_dowhy(model: StructureLearner, X: Any, treatment: Any, outcome: Any) -> A
     texts = text_names(model)
     table = rows_like(X, names, type(model).__name__)
     data = pd.DataFrame(table.values.copy(), index=table.index, columns=texts)
-    graph = to_networkx(model.adjacency_matrix_.to_numpy(), texts)
+    graph = to_networkx(model.adjacency_matrix_.to_numpy(), texts, model.cpdag_.to_numpy())
     cause, effect = (texts[k] for k in chosen)
     return _imported("dowhy").CausalModel(data, treatment=cause, outcome=effect, graph=graph)
 
@@ -125,7 +132,7 @@ def to_gcm(model: StructureLearner) -> Any:
     fitted_parents = _imported("dowhy.gcm.causal_models").PARENTS_DURING_FIT
     predecessors = _imported("dowhy.graph").get_ordered_predecessors
     names = text_names(model)
-    graph = to_networkx(model.adjacency_matrix_.to_numpy(), names)
+    graph = to_networkx(model.adjacency_matrix_.to_numpy(), names, model.cpdag_.to_numpy())
     causal = gcm.InvertibleStructuralCausalModel(graph)
     for j, name in enumerate(names):
         parents = predecessors(graph, name)

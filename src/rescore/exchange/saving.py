@@ -25,28 +25,30 @@ from rescore.protocols import Status
 from rescore.tables.table import names_index
 from rescore.validation import check_choice
 
-SCHEMA = 2
+SCHEMA = 3
 # Where what a parameter may be, besides numbers and words, lives.  Loaded where a model has it:
 # JAX comes with the network.
 PARTS = {
     "Balanced": "rescore.weightings.balanced",
     "Drawn": "rescore.weightings.fixed",
+    "Environments": "rescore.weightings.environments",
     "Exact": "rescore.weightings.exact",
     "InversePropensity": "rescore.weightings.fixed",
     "Knowledge": "rescore.known_edges",
     "Neural": "rescore.weightings.neural",
     "ReScore": "rescore.learners.rescore",
-    "Regrouped": "rescore.weightings.balanced",
     "Uniform": "rescore.weightings.fixed",
 }
 ARRAYS = (
     "adjacency_matrix",
+    "cpdag",
     "sample_weight",
     "losses",
     "row_losses",
     "history",
     "noise_variance",
 )
+CELLS = "cell_weight"  # there only where variables count rows in their own way
 EQUATIONS = "equations_"  # how the names of their arrays begin
 
 
@@ -71,12 +73,15 @@ def save(model: StructureLearner, folder: str | os.PathLike[str]) -> None:
     target.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, Any] = {
         "adjacency_matrix": model.adjacency_matrix_.to_numpy(),
+        "cpdag": model.cpdag_.to_numpy(),
         "sample_weight": model.sample_weight_.to_numpy(),
         "losses": model.losses_.to_numpy(),
         "row_losses": model.row_losses_.to_numpy(),
         "history": model.history_.reset_index().to_numpy(float),
         "noise_variance": model.noise_variance_.to_numpy(),
     }
+    if model._cell_weight is not None:
+        arrays[CELLS] = np.asarray(model._cell_weight)
     arrays |= {EQUATIONS + name: array for name, array in model.equations_.arrays().items()}
     _replace(target / "arrays.npz", lambda path: np.savez_compressed(path, **arrays))
     _replace(target / "model.json", lambda path: path.write_text(described, encoding="utf-8"))
@@ -102,7 +107,9 @@ def load(folder: str | os.PathLike[str]) -> Any:
     if about["feature_names"]:
         model.feature_names_in_ = np.array(about["names"], dtype=object)
     model.adjacency_matrix_ = pd.DataFrame(arrays["adjacency_matrix"], names, names)
+    model.cpdag_ = pd.DataFrame(arrays["cpdag"].astype(np.int8), names, names)
     model.sample_weight_ = pd.Series(arrays["sample_weight"], index, name="weight")
+    model._cell_weight = arrays.get(CELLS)
     model.losses_ = pd.DataFrame(arrays["losses"], index, names)
     model.row_losses_ = pd.Series(arrays["row_losses"], index, name="loss")
     model.history_ = _history(arrays["history"], about["history"])
@@ -227,13 +234,15 @@ def _read_arrays(folder: Path, d: int, about: dict[str, Any]) -> dict[str, Any]:
     path = folder / "arrays.npz"
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            further = [name for name in archive.files if name.startswith(EQUATIONS)]
+            further = [name for name in archive.files if name.startswith((CELLS, EQUATIONS))]
             arrays = {name: archive[name].astype(np.float64) for name in (*ARRAYS, *further)}
     except (ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
         raise ValueError(f"'{path}' is damaged or not ours: {error}. Fit again.") from None
     n = len(arrays["sample_weight"])
     shapes = {"adjacency_matrix": (d, d), "losses": (n, d), "row_losses": (n,)}
-    shapes["noise_variance"] = (d,)
+    shapes |= {"noise_variance": (d,), "cpdag": (d, d)} | (
+        {CELLS: (n, d)} if CELLS in arrays else {}
+    )
     rows_agree = about["rows"] is None or len(about["rows"]) == n
     if not rows_agree or any(arrays[name].shape != shape for name, shape in shapes.items()):
         raise ValueError(f"'{path}' does not belong to its model.json: the shapes differ.")

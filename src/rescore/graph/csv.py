@@ -37,7 +37,7 @@ def to_edge_list(W: ArrayLike, names: Sequence[str], delimiter: str = ",") -> st
     """
     W = as_square(W)
     names = check_text_names(names, len(W))
-    edges = [(source, target, repr(weight)) for source, target, weight in edges_of(W, names)]
+    edges = [(source, target, repr(weight)) for source, target, weight, _ in edges_of(W, names)]
     mentioned = list(dict.fromkeys(end for edge in edges for end in edge[:2]))
     nodes = [] if mentioned == names else [(name, "", "") for name in names]
     return _csv([("from", "to", "weight"), *nodes, *edges], delimiter)

@@ -1,4 +1,8 @@
-"""Graphs as DAGitty text, ``dag { ... }``, which dagitty.net and the R package dagitty read."""
+"""Graphs as DAGitty text, which dagitty.net and the R package dagitty read.
+
+A DAG is ``dag { ... }``; a class of DAGs, some of whose edges ``a -- b`` have no direction, is
+``pdag { ... }``.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -21,11 +25,14 @@ __all__ = ["from_dagitty", "to_dagitty"]
 
 _STRING = r'"(?:\\"|[^"\\\x00-\x1f\x7f]|\\(?!"))*"'
 _BAREWORD = re.compile(r"[0-9a-zA-Z_.]+")
-_HEADER = re.compile(rf"\s*(?:strict\s+)?dag\s*(?:({_STRING}|[0-9a-zA-Z_.]+)\s*)?{{", re.IGNORECASE)
+_HEADER = re.compile(
+    rf"\s*(?:strict\s+)?(p?dag)\s*(?:({_STRING}|[0-9a-zA-Z_.]+)\s*)?{{", re.IGNORECASE
+)
 _TOKENS = re.compile(
     rf"(?P<space>[\s;]+)|(?P<string>{_STRING})|(?P<arrow><->|->|<-@|<-|@->|--@|--|@-@|@--)"
     r"|(?P<word>-?[0-9a-zA-Z_.]+)|(?P<sign>[{}\[\]=,])"
 )
+_ARROWS = {"dag": ("->", "<-"), "pdag": ("->", "<-", "--")}  # that each kind of graph may have
 _TAKEN = ("graph", "node")  # names that DAGitty keeps for itself, quoted or not
 _HIDDEN = {"latent", "l", "unobserved", "u"}
 _OURS = "rescore"  # the name of a graph some of whose names had to be escaped
@@ -34,13 +41,21 @@ Token = tuple[str, str, int]  # kind, text and line
 Edge = tuple[str, str, str]  # cause, effect and weight, still text
 
 
-def to_dagitty(W: ArrayLike, names: Sequence[str], coefficients: bool = True) -> str:
+def to_dagitty(
+    W: ArrayLike,
+    names: Sequence[str],
+    coefficients: bool = True,
+    cpdag: ArrayLike | None = None,
+) -> str:
     """The DAG in DAGitty's language; ``[beta=...]``, its path coefficients, only if they are such.
 
     ``beta`` is what `simulateSEM` of the R package reads, with ``standardized=FALSE`` for
     coefficients in the units of the data.  The names are written as they are, in quotes where
     DAGitty wants them.  What its quotes cannot hold (line breaks, backslashes, and the names graph
     and node) is escaped as in JSON, and the graph is then called rescore.
+
+    If its class ``cpdag`` leaves directions open, the text is that of the class: ``pdag``, with
+    ``a -- b`` for these edges and without coefficients, which belong to one DAG of it only.
 
     Examples
     --------
@@ -50,25 +65,33 @@ def to_dagitty(W: ArrayLike, names: Sequence[str], coefficients: bool = True) ->
     "wet grass"
     rain -> "wet grass" [beta=0.25]
     }
+    >>> to_dagitty([[0, 0.25], [0, 0]], ["a", "b"], cpdag=[[0, 1], [1, 0]]).split()
+    ['pdag', '{', 'a', 'b', 'a', '--', 'b', '}']
     """
     W = as_square(W)
     plain = check_text_names(names, len(W))
     topological_order(W, plain)  # DAGitty itself would not notice a cycle
     escaped = [_escaped(name) for name in plain]
     ids = [name if _BAREWORD.fullmatch(name) else _quoted(name) for name in escaped]
-    edges = [
-        f"{source} -> {target}" + (f" [beta={_positional(weight)}]" if coefficients else "")
-        for source, target, weight in edges_of(W, ids)
+    edges = list(edges_of(W, ids, cpdag))
+    kind = "dag" if all(directed for *_, directed in edges) else "pdag"
+    weighted = coefficients and kind == "dag"
+    lines = [
+        f"{source} {'->' if directed else '--'} {target}"
+        + (f" [beta={_positional(weight)}]" if weighted else "")
+        for source, target, weight, directed in edges
     ]
-    return "\n".join(["dag {" if escaped == plain else f"dag {_OURS} {{", *ids, *edges, "}\n"])
+    first = f"{kind} {{" if escaped == plain else f"{kind} {_OURS} {{"
+    return "\n".join([first, *ids, *lines, "}\n"])
 
 
 def from_dagitty(text: str) -> tuple[Matrix, list[str]]:
-    """The matrix and the names of a DAG in DAGitty's language.
+    """The matrix and the names of a DAG, or of a class of DAGs, in DAGitty's language.
 
     Chains ``a -> b <- c``, groups ``{a b} -> c``, and attributes are read; of these only ``beta``
-    counts, and an edge without one weighs 1.  Edges that are not one arrow (``<->``, ``--``, ``@``)
-    and latent variables are refused, because a matrix of observed variables cannot hold them.
+    counts, and an edge without one weighs 1.  In a ``pdag`` the edge ``a -- b`` is in the matrix in
+    both directions.  Other edges that are not one arrow (``<->``, ``@``) and latent variables are
+    refused, because a matrix of observed variables cannot hold them.
 
     Examples
     --------
@@ -79,9 +102,11 @@ def from_dagitty(text: str) -> tuple[Matrix, list[str]]:
     """
     header = _HEADER.match(text)
     if header is None:
-        raise ValueError("DAGitty text must begin with 'dag {'; other kinds of graph are not read.")
-    nodes, edges = _read_statements(text, header.end())
-    ours = header[1] is not None and _unquoted(header[1]) == _OURS
+        raise ValueError(
+            "DAGitty text must begin with 'dag {' or 'pdag {'; other kinds of graph are not read."
+        )
+    nodes, edges = _read_statements(text, header.end(), _ARROWS[header[1].lower()])
+    ours = header[2] is not None and _unquoted(header[2]) == _OURS
     names = [unescape_name(name) if ours else name for name in nodes]
     return matrix_of(nodes, edges), check_text_names(names)
 
@@ -106,9 +131,11 @@ def _positional(weight: float) -> str:
     return np.format_float_positional(weight, unique=True, trim="0")
 
 
-def _read_statements(text: str, start: int) -> tuple[list[str], list[Edge]]:
+def _read_statements(
+    text: str, start: int, arrows: tuple[str, ...]
+) -> tuple[list[str], list[Edge]]:
     """The nodes and the edges of what follows the opening brace, up to the end of the text."""
-    reader = _Reader(list(_tokens(text, start)))
+    reader = _Reader(list(_tokens(text, start)), arrows)
     try:
         reader.statements()
     except RecursionError:
@@ -136,8 +163,9 @@ def _tokens(text: str, start: int) -> Iterator[Token]:
 class _Reader:
     """Statements one after the other, by recursive descent; the nodes and edges found so far."""
 
-    def __init__(self, tokens: list[Token]) -> None:
+    def __init__(self, tokens: list[Token], arrows: tuple[str, ...]) -> None:
         self.tokens, self.at = tokens, 0
+        self.arrows = arrows  # that may stand between nodes
         self.nodes: dict[str, None] = {}  # in the order of their first occurrence
         self.edges: list[Edge] = []
 
@@ -186,9 +214,11 @@ class _Reader:
         if "beta" in attributes and any(len(end) != 1 for end in ends):
             raise ValueError(f"Line {line} has one beta for a group; write edge by edge.")
         for arrow, left, right in zip(arrows, ends, ends[1:], strict=False):
-            causes, effects = (left, right) if arrow == "->" else (right, left)
             beta = attributes.get("beta", "1")
-            self.edges += [(cause, effect, beta) for cause in causes for effect in effects]
+            if arrow != "<-":
+                self.edges += [(cause, effect, beta) for cause in left for effect in right]
+            if arrow != "->":
+                self.edges += [(cause, effect, beta) for cause in right for effect in left]
         return [name for end in ends for name in end]
 
     def end(self) -> list[str]:
@@ -202,8 +232,9 @@ class _Reader:
 
     def arrow(self) -> str:
         arrow = self.take("arrow")
-        if arrow not in ("->", "<-"):
-            raise ValueError(f"Line {self.line()} has {arrow}; every edge must be -> or <-.")
+        if arrow not in self.arrows:
+            allowed = " or ".join(self.arrows)
+            raise ValueError(f"Line {self.line()} has {arrow}; every edge must be {allowed} here.")
         return arrow
 
     def attributes(self) -> dict[str, str]:

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rescore.graph.dag import as_square, topological_order
+from rescore.graph.dag import as_square, skeleton, topological_order
 
-__all__ = ["consistent_dag", "cpdag", "is_cpdag"]
+__all__ = ["consistent_dag", "cpdag", "is_cpdag", "open_edges"]
 
 
 def cpdag(W: ArrayLike) -> NDArray[np.int8]:
@@ -72,6 +72,32 @@ def is_cpdag(graph: ArrayLike) -> bool:
         return bool(np.array_equal(cpdag(consistent_dag(P)), P))
     except ValueError:
         return False
+
+
+def open_edges(W: ArrayLike, directions: ArrayLike | None) -> NDArray[np.bool_]:
+    """Which edges of a DAG have an open direction: another DAG of its class turns them round.
+
+    ``directions`` is the class, such as ``cpdag_`` of a fitted estimator: 1 at [i, j] for i -> j,
+    at [j, i] too where the direction is open; if it is None, W alone counts and nothing is open.
+    The answer is true at [i, j] and not at [j, i] if W has i -> j.  Every picture, table and file
+    asks here.
+
+    Examples
+    --------
+    >>> open_edges([[0, 0.5], [0, 0]], [[0, 1], [1, 0]])
+    array([[False,  True],
+           [False, False]])
+    """
+    A = as_square(W) != 0
+    if directions is None:
+        return np.zeros_like(A)
+    P = as_square(directions) != 0
+    if A.shape != P.shape or (A & ~P).any() or (skeleton(A) != skeleton(P)).any():
+        raise ValueError(
+            "The graph is not a member of the class: they must join the same pairs, and every edge "
+            "must point as the class says. Give a DAG and its own class."
+        )
+    return A & P.T
 
 
 def _possible_sink(

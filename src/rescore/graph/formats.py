@@ -1,5 +1,8 @@
 """Named graphs as text in JSON, DOT and GraphML, and the checks that every format shares.
 
+A writer is given the matrix of a DAG, and may be given the class it is a member of (``cpdag``):
+then it says of every edge whether its direction is known or open.
+
 Every reader and writer of graphs, those of CSV and DAGitty too, passes through `check_names`,
 `edges_of` and `matrix_of`, so that duplicate names, NaN weights and the like are refused in one
 place, whatever the format.
@@ -16,10 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rescore.graph.dag import as_square
+from rescore.graph.equivalence import open_edges
 from rescore.text import listing, printable
 
 __all__ = [
     "Matrix",
+    "NamedEdge",
+    "attributed",
     "check_names",
     "check_text_names",
     "edges_of",
@@ -38,23 +44,25 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\\": "\\\\", '"': '\\"'}  
 _OURS = "rescore"  # the name of a GraphML graph whose labels are escaped
 
 Matrix = NDArray[np.float64]
+NamedEdge = tuple[Any, Any, float, bool]  # from, to, weight, and whether its direction is known
 
 
-def to_json(W: ArrayLike, names: Sequence[str]) -> str:
-    """The graph as a JSON object: ``nodes``, and ``edges`` with from, to and weight.
+def to_json(W: ArrayLike, names: Sequence[str], cpdag: ArrayLike | None = None) -> str:
+    """The graph as a JSON object: ``nodes``, and ``edges`` with from, to, weight and directed.
 
     Examples
     --------
-    >>> to_json([[0, 0.5], [0, 0]], ["a", "b"])
-    '{"nodes": ["a", "b"], "edges": [{"from": "a", "to": "b", "weight": 0.5}]}'
+    >>> to_json([[0, 0.5], [0, 0]], ["a", "b"], cpdag=[[0, 1], [1, 0]])
+    '{"nodes": ["a", "b"], "edges": [{"from": "a", "to": "b", "weight": 0.5, "directed": false}]}'
     """
     names = check_text_names(names, len(as_square(W)))
-    edges = [{"from": i, "to": j, "weight": weight} for i, j, weight in edges_of(W, names)]
+    parts = ("from", "to", "weight", "directed")
+    edges = [dict(zip(parts, edge, strict=True)) for edge in edges_of(W, names, cpdag)]
     return json.dumps({"nodes": names, "edges": edges})
 
 
 def from_json(text: str) -> tuple[Matrix, list[str]]:
-    """The matrix and the names of a graph in JSON, as `to_json` writes it.
+    """The matrix and the names of a graph in JSON, as `to_json` writes it; the DAG, not its class.
 
     Examples
     --------
@@ -76,11 +84,12 @@ def from_json(text: str) -> tuple[Matrix, list[str]]:
     return matrix_of(check_text_names(names), edges), names
 
 
-def to_dot(W: ArrayLike, names: Sequence[str]) -> str:
+def to_dot(W: ArrayLike, names: Sequence[str], cpdag: ArrayLike | None = None) -> str:
     """The graph in DOT, with three digits of each weight drawn, and all in ``coefficient``.
 
     The nodes are n0, n1, ...; their labels are the names, escaped by `escape_name`.  The
-    attribute ``weight`` is not used: Graphviz wants it whole and not negative.
+    attribute ``weight`` is not used: Graphviz wants it whole and not negative.  An edge whose
+    direction is open has ``dir=none`` and is drawn without a head.
 
     Examples
     --------
@@ -95,17 +104,20 @@ def to_dot(W: ArrayLike, names: Sequence[str]) -> str:
     labels = [_quotable(escape_name(name)) for name in check_text_names(names, len(W))]
     nodes = [f'  n{i} [label="{label}"];' for i, label in enumerate(labels)]
     edges = [
-        f'  n{i} -> n{j} [label="{weight:.3g}", coefficient="{weight!r}"];'
-        for i, j, weight in edges_of(W, range(len(W)))
+        f'  n{i} -> n{j} [label="{weight:.3g}", coefficient="{weight!r}"'
+        + ("];" if directed else ", dir=none];")
+        for i, j, weight, directed in edges_of(W, range(len(W)), cpdag)
     ]
     return "\n".join(["digraph rescore {", *nodes, *edges, "}\n"])
 
 
-def to_graphml(W: ArrayLike, names: Sequence[str]) -> str:
+def to_graphml(W: ArrayLike, names: Sequence[str], cpdag: ArrayLike | None = None) -> str:
     r"""The graph in GraphML, for Gephi, yEd and networkx: labelled nodes, and edges with a weight.
 
     The nodes are n0, n1, ...; their labels are the names, escaped by `escape_name`, since some
-    characters, such as NUL, are not allowed in XML in any spelling.
+    characters, such as NUL, are not allowed in XML in any spelling.  Whether the direction of an
+    edge is known is its data ``directed``; the graph itself is the DAG, because few programs read
+    directed and undirected edges in one file.
 
     Examples
     --------
@@ -118,7 +130,7 @@ def to_graphml(W: ArrayLike, names: Sequence[str]) -> str:
     labels = [escape_name(name) for name in check_text_names(names, len(W))]
     G = DiGraph(name=_OURS)
     G.add_nodes_from((f"n{i}", {"label": label}) for i, label in enumerate(labels))
-    G.add_weighted_edges_from(edges_of(W, list(G)))
+    G.add_edges_from(attributed(edges_of(W, list(G), cpdag)))
     return "\n".join(generate_graphml(G, named_key_ids=True)) + "\n"
 
 
@@ -192,17 +204,35 @@ def check_text_names(names: Iterable[Hashable], d: int | None = None) -> list[st
     return every
 
 
-def edges_of(W: ArrayLike, names: Sequence[Any]) -> Iterator[tuple[Any, Any, float]]:
-    """Each edge as (from, to, weight), row by row.
+def edges_of(
+    W: ArrayLike, names: Sequence[Any], cpdag: ArrayLike | None = None
+) -> Iterator[NamedEdge]:
+    """Each edge as (from, to, weight, directed), row by row.
+
+    ``directed`` is false where the class ``cpdag`` leaves the direction open; without a class
+    every edge points as W says.
 
     Examples
     --------
     >>> list(edges_of([[0, 0.5], [0, 0]], ["a", "b"]))
-    [('a', 'b', 0.5)]
+    [('a', 'b', 0.5, True)]
     """
     W = as_square(W)
+    left_open = open_edges(W, cpdag)
     for i, j in np.argwhere(W != 0).tolist():
-        yield names[i], names[j], float(W[i, j])
+        yield names[i], names[j], float(W[i, j]), not left_open[i, j]
+
+
+def attributed(edges: Iterable[NamedEdge]) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
+    """The edges as networkx takes them, with ``weight`` and ``directed`` as their attributes.
+
+    Examples
+    --------
+    >>> list(attributed([("a", "b", 0.5, True)]))
+    [('a', 'b', {'weight': 0.5, 'directed': True})]
+    """
+    for source, target, weight, directed in edges:
+        yield source, target, {"weight": weight, "directed": directed}
 
 
 def matrix_of(names: Iterable[Hashable], edges: Iterable[tuple[Any, Any, Any]]) -> Matrix:

@@ -2,7 +2,8 @@
 
 Every ``to_`` writer takes (W, names), every ``from_`` reader returns them.  What was written here
 reads back the same, every name and every weight exactly, whatever the names contain; DOT, a
-picture, is only written.
+picture, is only written.  Those that can say that a direction is open take the class ``cpdag`` of
+the DAG too; they still read back as the DAG, but for DAGitty, whose file is then the class.
 """
 
 from collections.abc import Hashable, Sequence
@@ -25,6 +26,7 @@ from rescore.graph.dag import as_square
 from rescore.graph.dagitty import from_dagitty, to_dagitty
 from rescore.graph.formats import (
     Matrix,
+    attributed,
     check_names,
     edges_of,
     from_graphml,
@@ -56,8 +58,13 @@ __all__ = [
 ]
 
 
-def to_networkx(W: ArrayLike, names: Sequence[Hashable]) -> "DiGraph":
-    """The graph as networkx.DiGraph: all nodes in order, and ``weight`` on the edges.
+def to_networkx(
+    W: ArrayLike, names: Sequence[Hashable], cpdag: ArrayLike | None = None
+) -> "DiGraph":
+    """The graph as networkx.DiGraph: all nodes in order, ``weight`` and ``directed`` on the edges.
+
+    ``directed`` is false where the class ``cpdag`` leaves the direction open; the edge is there
+    once, as W has it.
 
     Examples
     --------
@@ -68,7 +75,7 @@ def to_networkx(W: ArrayLike, names: Sequence[Hashable]) -> "DiGraph":
 
     G = DiGraph()
     G.add_nodes_from(check_names(names, len(as_square(W))))
-    G.add_weighted_edges_from(edges_of(W, list(G)))
+    G.add_edges_from(attributed(edges_of(W, list(G), cpdag)))
     return G
 
 

@@ -11,7 +11,16 @@ import pandas as pd
 
 from rescore.algorithm import Record
 from rescore.equations import draw, log_likelihoods, partial_dependence
-from rescore.fitting import SCALE_FINDINGS, Fitted, Preparation, diagnose, learn, learn_moments
+from rescore.fitting import (
+    BY_NOISE,
+    EVERY_EDGE,
+    SCALE_FINDINGS,
+    Fitted,
+    Preparation,
+    diagnose,
+    learn,
+    learn_moments,
+)
 from rescore.graph.io import to_networkx
 from rescore.known_edges import Edges, Known, as_knowledge
 from rescore.learners.parameters import Parametrised, check_fitted
@@ -43,9 +52,15 @@ class StructureLearner(Parametrised):
     Attributes
     ----------
     adjacency_matrix_ : DataFrame (d, d)
-        Coefficients; ``.loc[a, b] != 0`` means a → b.  Always a DAG.
+        Coefficients; ``.loc[a, b] != 0`` means a → b.  Always a DAG, a member of the class
+        ``cpdag_``.
+    cpdag_ : DataFrame (d, d)
+        The graph as far as its directions are known: 1 at [a, b] for a → b, at [b, a] too where
+        the direction of the edge is open.
     sample_weight_ : Series (n,)
         The row weights of the last step, on the index of X; they sum to one.
+    cell_weight_ : DataFrame (n, d)
+        The same for every row and variable.
     losses_ : DataFrame (n, d)
         Squared residual of every row and variable, before the threshold.
     row_losses_ : Series (n,)
@@ -75,10 +90,33 @@ class StructureLearner(Parametrised):
 
     @cached_property
     def causal_graph_(self) -> "DiGraph":
-        """The graph as a networkx.DiGraph, ``weight`` on its edges; made when it is first read."""
+        """The graph as a networkx.DiGraph, always acyclic; made when it is first read.
+
+        Its edges have a ``weight``, and ``directed``, which is false where ``cpdag_`` leaves the
+        direction open.
+        """
         check_fitted(self)
         W = self.adjacency_matrix_
-        return to_networkx(W.to_numpy(), list(W.columns))
+        return to_networkx(W.to_numpy(), list(W.columns), self.cpdag_.to_numpy())
+
+    @property
+    def cell_weight_(self) -> pd.DataFrame:
+        """How much every row counts in the regression of every variable, (n, d); sums to d.
+
+        Where all variables count a row alike, each column is ``sample_weight_``.
+
+        Examples
+        --------
+        >>> from rescore import Linear, simulate
+        >>> Linear().fit(simulate(nodes=3, degree=1, random_state=100).X).cell_weight_.shape
+        (2000, 3)
+        """
+        check_fitted(self)
+        w, names = self.sample_weight_, self.adjacency_matrix_.columns
+        cells = self._cell_weight
+        if cells is None:
+            cells = np.repeat(w.to_numpy()[:, None], len(names), axis=1)
+        return pd.DataFrame(np.asarray(cells), w.index, names)
 
     def predict(self, X: Any) -> pd.DataFrame:
         """Each variable of each row of X, from its parents there; one without parents, its mean.
@@ -194,7 +232,9 @@ class StructureLearner(Parametrised):
         self._store_feature_names(X, table.names)
         self.adjacency_matrix_ = pd.DataFrame(result.W, index=names, columns=names)
         self.__dict__.pop("causal_graph_", None)  # that of an earlier fit
+        self.cpdag_ = pd.DataFrame(fitted.directions.cpdag, index=names, columns=names)
         self.sample_weight_ = pd.Series(result.sample_weight, index=table.index, name="weight")
+        self._cell_weight = None if result.weights.ndim == 1 else result.weights
         self.losses_ = pd.DataFrame(result.losses, index=table.index, columns=names, copy=False)
         self.row_losses_ = pd.Series(fitted.row_losses, index=table.index, name="loss")
         self.history_ = pd.DataFrame(list(result.history)).set_index("step")
@@ -240,6 +280,7 @@ class GraphLearner(StructureLearner):
 
     one_step = False  # whether the backbone's first step is its whole fit
     linear = False  # whether its graph is one of straight lines
+    directions = EVERY_EDGE  # what tells which way its edges point
     weighs_rows = True  # whether it can count some rows more than others
     standardize: bool = False
     forbidden: Edges | None = None
@@ -278,6 +319,7 @@ class GraphLearner(StructureLearner):
             player.weighting,
             self._preparation(),
             groups=self._checked_groups(groups, player.weighting),
+            told_by=self.directions,
             warmup=player.warmup,
             max_steps=max_steps,
             on_step=on_step,
@@ -343,6 +385,7 @@ class LinearLearner(GraphLearner):
     """A learner that needs the rows' moments alone."""
 
     linear = True
+    directions = BY_NOISE
 
     def fit_moments(
         self,

@@ -16,7 +16,7 @@ from rescore.graph.equivalence import consistent_dag
 from rescore.learners.base import GroupedLearner, InnerPlayer, Unpenalised
 from rescore.learners.parameters import check_fitted
 from rescore.learners.straight_lines import Found, Regressed, on_parents
-from rescore.moments import Matrix
+from rescore.moments import Matrix, Weights, row_weights
 from rescore.protocols import Backbone, Mask, Problem, State
 from rescore.tables.findings import Finding
 from rescore.text import listing
@@ -149,8 +149,9 @@ class CDNODBackbone(Regressed):
     def __post_init__(self) -> None:
         check_number("alpha", self.alpha, above=0, below=1)
 
-    def step(self, problem: Problem, w: Matrix, state: State) -> State:
+    def step(self, problem: Problem, w: Weights, state: State) -> State:
         """Test, orient, and choose a DAG."""
+        w = row_weights(w)
         moments = problem.moments(w)
         P = self._partial_graph(problem, w)
         A = _dag(P, moments.covariance)

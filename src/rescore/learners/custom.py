@@ -14,7 +14,7 @@ from rescore.graph.dag import threshold as without_weak_edges
 from rescore.learners.base import GraphLearner, StructureLearner
 from rescore.learners.custom_answers import returned_graph, returned_losses, returned_state
 from rescore.learners.straight_lines import on_parents
-from rescore.moments import Matrix, Moments
+from rescore.moments import Matrix, Moments, Weights, row_weights
 from rescore.protocols import Backbone, Mask, Problem, State, Status
 from rescore.validation import check_flag, check_number, check_seed
 
@@ -194,9 +194,9 @@ class Completed:
 
     Examples
     --------
-    >>> from rescore.learners.linear import OrderedBackbone
+    >>> from rescore.learners.linear import OrderBackbone
     >>> problem = Problem.unconstrained(np.random.default_rng(0).normal(size=(99, 2)))
-    >>> learner = Completed(OrderedBackbone())
+    >>> learner = Completed(OrderBackbone())
     >>> learner.step(problem, problem.prior, learner.init(problem)).status.name
     'CONVERGED'
     """
@@ -212,8 +212,9 @@ class Completed:
         own = returned_state(self.learner.init(problem), "init")
         return replace(own, params=_Kept(own, problem.prior, problem.rows.shape[1]))
 
-    def step(self, problem: Problem, w: Matrix, state: State) -> State:
+    def step(self, problem: Problem, w: Weights, state: State) -> State:
         """The object's own, with the weights it was made with."""
+        w = row_weights(w)
         own = returned_state(self.learner.step(problem, w, state.params.own), "step")
         return replace(own, params=_Kept(own, w, state.params.d))
 
@@ -276,8 +277,9 @@ class Called:
         d = problem.rows.shape[1]
         return State(self._found(problem, problem.prior, np.zeros((d, d))))
 
-    def step(self, problem: Problem, w: Matrix, state: State) -> State:
+    def step(self, problem: Problem, w: Weights, state: State) -> State:
         """One whole fit; it does not depend on the last one."""
+        w = row_weights(w)
         used = np.flatnonzero(problem.allowed.any(axis=0))  # a constant column is an isolated node
         W = np.zeros(problem.allowed.shape)
         if len(used):

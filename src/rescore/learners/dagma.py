@@ -1,7 +1,8 @@
 """DAGMA: least squares and an L1 penalty along the central path of a log-det barrier."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +11,9 @@ from jax import Array
 
 from rescore.acyclicity import log_det
 from rescore.learners.base import PathLearner
-from rescore.learners.polish import closing_lasso
-from rescore.learners.straight_lines import StraightLines, least_squares, noise_variance, penalties
-from rescore.moments import Matrix
+from rescore.learners.path_objective import Score, path_objective
+from rescore.learners.straight_lines import StraightLines, noise_variance
+from rescore.moments import Matrix, Weights
 from rescore.protocols import Backbone, Problem, State, Status
 from rescore.solvers import quasi_newton
 from rescore.solvers.compilation import float64
@@ -29,6 +30,9 @@ LEAST_MU = 1e-12  # by then the barrier is all there is
 @dataclass(eq=False, repr=False)
 class Dagma(PathLearner):
     """DAGMA (linear): ``μ (½ Σ_i w_i |x_i − x_i W|² + λ|W|₁) − log det(I − W∘W)``, μ → 0.
+
+    With weights of cells from groups of rows the score is the likelihood of the groups, and λ is
+    in units of the variables' spread within groups.
 
     Parameters
     ----------
@@ -126,20 +130,22 @@ class DagmaBackbone(StraightLines):
         unit = noise_variance(problem)
         return State(_Path(np.zeros_like(S), mu=1.0, h=np.inf, mean=mean, unit=unit))
 
-    def step(self, problem: Problem, w: Matrix, state: State) -> State:
+    def step(self, problem: Problem, w: Weights, state: State) -> State:
         """One stage of the path on the moments of the weighted rows."""
         path: _Path = state.params
-        mean, S = problem.moments(w)
-        S, penalty = S / path.unit, penalties(problem, self.lambda1) / path.unit
+        mean = problem.moments(w).mean
+        objective = path_objective(problem, w, self.lambda1, path.unit, self.polish)
         with float64():
-            found = _minimise(S, path.W, penalty, problem.allowed, path.mu)
+            found = _minimise(
+                objective.moments, objective.start(path.W), objective.penalty, problem.allowed,
+                path.mu, objective.score,
+            )  # fmt: skip
         W, h = np.array(found.W), float(found.h)
-        objective, optimality = float(found.objective), float(found.optimality)
+        value, optimality = float(found.objective), float(found.optimality)
         if h <= self.h_tol:
-            closed = closing_lasso(problem, S, W, penalty, self.polish)
-            W, objective, optimality = closed
+            W, value, optimality = objective.close(W)
         trace = {
-            "objective": objective * path.unit,
+            "objective": value * objective.unit,
             "h": h,
             "rho": 1 / path.mu,
             "optimality": optimality,
@@ -161,18 +167,20 @@ class _Stage(NamedTuple):
     value: Array  # objective + h/μ
 
 
-@jax.jit
-def _minimise(S: Array, W: Array, penalty: Array, allowed: Array, mu: float) -> _Stage:
+@partial(jax.jit, static_argnames="score")
+def _minimise(
+    moments: Any, W: Array, penalty: Array, allowed: Array, mu: float, score: Score
+) -> _Stage:
     """Minimise score + λ|W|₁ + h/μ over the allowed edges, starting from W."""
-    d = len(S)
+    d = len(W)
 
     def smooth(x: Array) -> tuple[Array, Array]:
-        score, score_gradient = least_squares(S, x.reshape(d, d))
+        value, gradient = score(moments, x.reshape(d, d))
         h, h_gradient = log_det(x.reshape(d, d))  # infinite outside the domain
-        gradient = score_gradient + h_gradient / mu
-        return score + h / mu, jnp.where(allowed, gradient, 0.0).ravel()
+        gradient = gradient + h_gradient / mu
+        return value + h / mu, jnp.where(allowed, gradient, 0.0).ravel()
 
     found = quasi_newton.minimise(smooth, W.ravel(), penalty.ravel(), MOST_ITERATIONS, *SOLVED)
     W = found.x.reshape(d, d)
-    objective = least_squares(S, W)[0] + jnp.sum(penalty * jnp.abs(W))
+    objective = score(moments, W)[0] + jnp.sum(penalty * jnp.abs(W))
     return _Stage(W, objective, log_det(W)[0], found.optimality, found.value)

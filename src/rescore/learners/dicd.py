@@ -7,10 +7,11 @@ import numpy as np
 from rescore.graph.dag import cut_to_dag
 from rescore.learners import invariance
 from rescore.learners.base import GroupedLearner
-from rescore.learners.notears import NotearsBackbone, Objective
+from rescore.learners.notears import NotearsBackbone
+from rescore.learners.path_objective import Objective
 from rescore.learners.polish import LEAST_GAIN, closing_lasso
 from rescore.learners.straight_lines import StraightLines, penalties
-from rescore.moments import Matrix
+from rescore.moments import Matrix, Weights, row_weights
 from rescore.protocols import Backbone, Problem, State
 from rescore.solvers.lasso import Lasso, joined
 from rescore.validation import check_number
@@ -125,8 +126,9 @@ class DICDBackbone(StraightLines):
         """That of NOTEARS."""
         return self.notears.init(problem)
 
-    def step(self, problem: Problem, w: Matrix, state: State) -> State:
+    def step(self, problem: Problem, w: Weights, state: State) -> State:
         """One dual ascent on the moments of the groups under the weights within them."""
+        w = row_weights(w)
         unit = state.params.unit
         mean, groups = invariance.group_moments(problem, w, self.invariance, unit)
         penalty = penalties(problem, self.notears.lambda1) / unit
@@ -134,7 +136,7 @@ class DICDBackbone(StraightLines):
         def close(W: Matrix) -> Lasso:
             return closing(problem, groups, W, penalty, self.notears.polish)
 
-        objective = Objective(invariance.score, groups, penalty, close)
+        objective = Objective(invariance.score, groups, penalty, close, unit)
         return self.notears.ascend(problem, mean, state, objective)
 
 

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
+from rescore.fitting import BY_CLASS
 from rescore.graph.equivalence import consistent_dag, cpdag
 from rescore.learners.base import LinearLearner, Unpenalised
-from rescore.learners.parameters import check_fitted
 from rescore.learners.straight_lines import Regressed
 from rescore.moments import Matrix, Moments
 from rescore.protocols import Backbone, Mask, Problem
@@ -32,7 +31,9 @@ class GES(Unpenalised, LinearLearner):
     not matter, and which way an edge points is known only where ``cpdag_`` says so; elsewhere
     ``adjacency_matrix_`` points at the variable of larger variance, of equal ones at the earlier
     column, where the class allows it.
-    The BIC is that of the weighted covariance and the effective number of rows.
+    The BIC is that of the weighted covariance and the effective number of rows.  Weights of cells
+    count as the weights of their rows: a variable of its own weights would make the members of
+    a class fit differently well, and a search among classes has no use for that.
 
     Parameters
     ----------
@@ -63,15 +64,9 @@ class GES(Unpenalised, LinearLearner):
     """
 
     one_step = True
+    directions = BY_CLASS
 
     max_parents: int | None = None
-
-    @property
-    def cpdag_(self) -> pd.DataFrame:
-        """The class of the graph (d, d): 1 at [a, b] for a → b, at [b, a] too for a - b."""
-        check_fitted(self)
-        W = self.adjacency_matrix_
-        return pd.DataFrame(cpdag(W.to_numpy()), W.index, W.columns)
 
     def backbone(self) -> Backbone:
         """What takes the steps, with the parameters given here."""

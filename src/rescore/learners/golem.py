@@ -1,26 +1,38 @@
 """GOLEM: a Gaussian likelihood with soft penalties on edges and cycles, on second moments."""
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import NDArray
 
 from rescore.acyclicity import trace_exponential
 from rescore.graph.dag import cut_to_dag
+from rescore.learners import group_likelihood
 from rescore.learners.base import PathLearner
+from rescore.learners.group_likelihood import Groups, groups_of
 from rescore.learners.polish import LEAST_GAIN, polished
-from rescore.learners.straight_lines import StraightLines, noise_variance, penalties
-from rescore.moments import Matrix
+from rescore.learners.straight_lines import (
+    StraightLines,
+    by_column,
+    noise_variance,
+    own_variances,
+    penalties,
+    regression_moments,
+)
+from rescore.moments import Cells, Matrix, Weights, simplest
 from rescore.protocols import Backbone, Problem, State, Status
 from rescore.solvers import quasi_newton
 from rescore.solvers.compilation import float64
-from rescore.solvers.lasso import lasso
+from rescore.solvers.lasso import Column, Lasso, column, lasso, own
 from rescore.validation import check_choice, check_flag, check_number
 
+Indices = NDArray[np.intp]
 LAMBDA1 = {"equal": 2e-2, "unequal": 2e-3}  # GOLEM's own defaults
 GROWTH = 10.0  # of the penalty on cycles, from step to step
 MOST_LAMBDA2 = 1e16
@@ -29,6 +41,7 @@ SOLVED = (1e-11, 1e-6)  # least relative decrease and largest slope: tight, for 
 MOST_ITERATIONS, MOST_BEFORE_POLISH = 4000, 500
 FLOOR = 1e-12  # share of a variable's variance below which its residual counts as rounding
 MOST_ROUNDS = 200  # of lasso and variances in turn; about ten are enough
+Score = Callable[[Any, Array], tuple[Array, Array]]  # of moments and W: value and gradient
 
 
 @dataclass(eq=False, repr=False)
@@ -42,7 +55,9 @@ class Golem(PathLearner):
         variances.
     variance : {"equal", "unequal"}
         Whether the noise of all variables has one variance, ``L = d/2 · log Σ_ij w_i r_ij²``, or
-        each its own, ``L = ½ Σ_j log Σ_i w_i r_ij²``.
+        each its own, ``L = ½ Σ_j log Σ_i w_i r_ij²``.  Where weights of cells come from groups of
+        rows, every group and variable has a noise variance of its own, and there is no such
+        choice: only the default of λ₁ and the two searches of "unequal" are left of it.
     lambda2 : float
         λ₂, the first penalty on cycles; it grows until there are none.
     threshold : float
@@ -98,12 +113,16 @@ class _Search(NamedTuple):
     fallback: Matrix | None  # the DAG found with equal variances, when they may differ
 
 
-class Closed(NamedTuple):
-    """Coefficients, their penalised negative log-likelihood, and the KKT residual."""
+class _Objective(NamedTuple):
+    """Likelihood plus ``Σ penalty·|W|``: what a step minimises."""
 
-    W: Matrix  # (d, d)
-    objective: float
-    optimality: float
+    score: Score
+    moments: Any  # arrays, all that the score sees of the rows
+    penalty: Matrix  # (d, d)
+    start: Callable[[Matrix], Matrix]  # W (d, d), shrunk to where the score is finite
+    on_dag: Callable[[Matrix], Lasso]  # its minimum on the edges of a DAG (d, d)
+    polished: Callable[[Lasso], Lasso]  # and on those of better orders
+    constant: float = 0.0  # what the score leaves out, for its units
 
 
 @dataclass(frozen=True)
@@ -115,6 +134,8 @@ class GolemBackbone(StraightLines):
     from the last W; λ₂ starts at ``lambda2`` and grows tenfold per step until h is within its
     tolerance.  The last step then solves the penalised likelihood on the edges found exactly, and
     with ``polish`` looks for a better order.
+    With weights of cells (n, d), w_i is w_ij, a precision up to a factor that is profiled out; with
+    groups of rows (`Cells`), L is that of `group_likelihood`, whatever ``variance`` says.
     ``lambda1=None`` is GOLEM's default, 0.02 for equal and 0.002 for unequal variances.
 
     Examples
@@ -151,54 +172,51 @@ class GolemBackbone(StraightLines):
         unit = noise_variance(problem)
         return State(_Search(np.zeros_like(S), True, self.lambda2, np.inf, mean, unit, None))
 
-    def step(self, problem: Problem, w: Matrix, state: State) -> State:
+    def step(self, problem: Problem, w: Weights, state: State) -> State:
         """One minimisation on the moments of the weighted rows."""
         search: _Search = state.params
-        mean, S = problem.moments(w)
-        S, penalty = S / search.unit, penalties(problem, self._lambda1(search.equal))
+        w = simplest(w)
+        objective = self._objective(problem, w, search)
         with float64():
-            start = into_domain(search.W)
+            start = objective.start(search.W)
             most = MOST_BEFORE_POLISH if self.polish else MOST_ITERATIONS
             found = _minimise(
-                S, start, penalty, problem.allowed, search.lambda2, most, search.equal
-            )
+                objective.moments, start, objective.penalty, problem.allowed,
+                search.lambda2, most, objective.score,
+            )  # fmt: skip
+        mean = problem.moments(w).mean
         new = search._replace(W=np.array(found.W), h=float(found.h), mean=mean)
-        closed = Closed(new.W, float(found.objective), float(found.optimality))
+        closed = Lasso(new.W, float(found.objective), float(found.optimality))
         if new.h <= self.h_tol:
-            closed = self._close(problem, S, penalty, new)
+            closed = self._close(problem, objective, new)
             new = new._replace(W=closed.W)
         trace = {
-            "objective": closed.objective + len(S) / 2 * np.log(search.unit),
+            "objective": closed.objective + objective.constant,
             "h": new.h,
             "rho": search.lambda2,
             "optimality": closed.optimality,
         }
         return State(self._next(new), self._status(new), trace)
 
+    def _objective(self, problem: Problem, w: Weights, search: _Search) -> _Objective:
+        """The likelihood of groups where there are any, else with one noise variance or d."""
+        lambda1 = self._lambda1(search.equal)
+        if isinstance(w, Cells):
+            return _of_groups(problem, groups_of(problem, w), lambda1)
+        S = regression_moments(problem, w).covariance
+        return _of_rows(problem, S / search.unit, penalties(problem, lambda1, w), search)
+
     def _lambda1(self, equal: bool) -> float:
         """The penalty on edges; a search that only prepares another has GOLEM's own."""
         last = equal == (self.variance == "equal")
         return self.lambda1 if last and self.lambda1 is not None else _default_lambda1(equal)
 
-    def _close(self, problem: Problem, S: Matrix, penalty: Matrix, search: _Search) -> Closed:
+    def _close(self, problem: Problem, objective: _Objective, search: _Search) -> Lasso:
         """The exact solution on the DAG found, or on the fallback's edges where that is better."""
         dag, _ = cut_to_dag(search.W, keep=problem.required)
         starts = [dag] if search.fallback is None else [dag, search.fallback]
-        solved = [likelihood_on_dag(S, W, penalty, search.equal) for W in starts]
-        best = min(solved, key=lambda s: s.objective)
-        return self._polished(problem, S, penalty, search.equal, best) if self.polish else best
-
-    def _polished(
-        self, problem: Problem, S: Matrix, penalty: Matrix, equal: bool, best: Closed
-    ) -> Closed:
-        """Better orders with the noise variances fixed, better variances on them, and again."""
-        while True:
-            noise = noise_on_dag(S, best.W, equal)
-            W = polished(problem, S, best.W, penalty * noise, noise).W
-            found = likelihood_on_dag(S, W, penalty, equal)
-            if found.objective > best.objective - LEAST_GAIN * abs(best.objective):
-                return best
-            best = found
+        best = min((objective.on_dag(W) for W in starts), key=lambda s: s.objective)
+        return objective.polished(best) if self.polish else best
 
     def _next(self, search: _Search) -> _Search:
         if search.h > self.h_tol:
@@ -216,6 +234,49 @@ class GolemBackbone(StraightLines):
 
 def _default_lambda1(equal: bool) -> float:
     return LAMBDA1["equal" if equal else "unequal"]
+
+
+def _of_rows(problem: Problem, S: Matrix, penalty: Matrix, search: _Search) -> _Objective:
+    """From one covariance (d, d), or from one for each variable (d, d, d)."""
+    equal = search.equal
+
+    def on_dag(W: Matrix) -> Lasso:
+        return likelihood_on_dag(S, W, penalty, equal)
+
+    def polish(best: Lasso) -> Lasso:
+        """Better orders with the noise variances fixed, better variances on them, and again."""
+        while True:
+            noise = noise_on_dag(S, best.W, equal)
+
+            def regression(
+                j: int, parents: Indices, start: Matrix, noise: Matrix = noise
+            ) -> Column:
+                found = column(own(S, j), penalty * noise, j, parents, start)
+                return found._replace(objective=found.objective / noise[j])
+
+            found = on_dag(polished(problem, S, best.W, regression).W)
+            if found.objective > best.objective - LEAST_GAIN * abs(best.objective):
+                return best
+            best = found
+
+    constant = len(S) / 2 * np.log(search.unit)
+    return _Objective(LIKELIHOODS[equal], S, penalty, into_domain, on_dag, polish, constant)
+
+
+def _of_groups(problem: Problem, groups: Groups, lambda1: float) -> _Objective:
+    """From the covariances of groups of rows, each with its own noise in every variable."""
+    penalty = group_likelihood.penalties_within(problem, groups, lambda1)
+
+    def on_dag(W: Matrix) -> Lasso:
+        return group_likelihood.on_dag(groups, W, penalty)
+
+    def polish(best: Lasso) -> Lasso:
+        return group_likelihood.better_order(problem, groups, penalty, best)
+
+    def start(W: Matrix) -> Matrix:
+        return group_likelihood.into_domain(W, groups)
+
+    return _Objective(group_likelihood.score, groups, penalty, start, on_dag, polish)
 
 
 def into_domain(W: Matrix) -> Matrix:
@@ -240,28 +301,30 @@ class _Solution(NamedTuple):
     value: Array  # objective + λ₂ h
 
 
-@partial(jax.jit, static_argnames="equal")
+@partial(jax.jit, static_argnames="score")
 def _minimise(
-    S: Array, W: Array, penalty: Array, allowed: Array, lambda2: float, most: int, equal: bool
+    moments: Any, W: Array, penalty: Array, allowed: Array, lambda2: float, most: int, score: Score
 ) -> _Solution:
     """Minimise likelihood + λ₁|W|₁ + λ₂ h over the allowed edges, starting from W."""
-    d = len(S)
+    d = len(W)
 
     def smooth(x: Array) -> tuple[Array, Array]:
-        value, gradient = likelihood(S, x.reshape(d, d), equal)
+        value, gradient = score(moments, x.reshape(d, d))
         h, h_gradient = trace_exponential(x.reshape(d, d))
         gradient = gradient + lambda2 * h_gradient
         return value + lambda2 * h, jnp.where(allowed, gradient, 0.0).ravel()
 
     found = quasi_newton.minimise(smooth, W.ravel(), penalty.ravel(), most, *SOLVED)
     W = found.x.reshape(d, d)
-    objective = likelihood(S, W, equal)[0] + jnp.sum(penalty * jnp.abs(W))
+    objective = score(moments, W)[0] + jnp.sum(penalty * jnp.abs(W))
     return _Solution(W, objective, trace_exponential(W)[0], found.optimality, found.value)
 
 
 def likelihood(S: Array, W: Array, equal: bool) -> tuple[Array, Array]:
     """The negative log-likelihood of W without constants, noise variances profiled out; gradient.
 
+    S is one covariance (d, d), or one for each variable (d, d, d), whose rows then count in
+    proportion to the precision of their noise, the factor of which is what is profiled out.
     Infinite where det(I − W) is not positive, so that a line search steps back.
 
     Examples
@@ -271,11 +334,15 @@ def likelihood(S: Array, W: Array, equal: bool) -> tuple[Array, Array]:
     inf
     """
     R = jnp.eye(len(S)) - W
-    SR = S @ R
-    variances, slope = profile(jnp.sum(R * SR, axis=0), jnp.diag(S), equal)
+    SR = by_column(S, R)
+    variances, slope = profile(jnp.sum(R * SR, axis=0), own_variances(S), equal)
     sign, log_det = jnp.linalg.slogdet(R)
     value = jnp.sum(jnp.log(variances)) / 2 - log_det
     return jnp.where(sign > 0, value, jnp.inf), jnp.linalg.inv(R).T - SR * slope
+
+
+# One object each, because a compiled program belongs to the function it was made for.
+LIKELIHOODS = {equal: partial(likelihood, equal=equal) for equal in (True, False)}
 
 
 def profile(residual: Array, total: Array, equal: bool) -> tuple[Array, Array]:
@@ -298,7 +365,7 @@ def profile(residual: Array, total: Array, equal: bool) -> tuple[Array, Array]:
     return variances, jnp.where(residual > least, share / variances, 0.0)
 
 
-def likelihood_on_dag(S: Matrix, W: Matrix, penalty: Matrix, equal: bool) -> Closed:
+def likelihood_on_dag(S: Matrix, W: Matrix, penalty: Matrix, equal: bool) -> Lasso:
     """Minimise the likelihood plus ``Σ penalty·|W|`` over the edges of the DAG W.
 
     Given the noise variances this is a lasso whose penalty is in their units, and given the
@@ -331,17 +398,17 @@ def noise_on_dag(S: Matrix, W: Matrix, equal: bool) -> Matrix:
     >>> noise_on_dag(np.array([[1.0, 1.0], [1.0, 4.0]]), np.array([[0, 1.0], [0, 0]]), equal=True)
     array([2., 2.])
     """
-    return _assess(S, W, np.zeros_like(S), equal)[1]
+    return _assess(S, W, np.zeros_like(W), equal)[1]
 
 
-def _assess(S: Matrix, W: Matrix, penalty: Matrix, equal: bool) -> tuple[Closed, Matrix]:
+def _assess(S: Matrix, W: Matrix, penalty: Matrix, equal: bool) -> tuple[Lasso, Matrix]:
     """How good a DAG is, and the noise variance (d,) in which each column's penalty counts."""
-    SR = S - S @ W
+    SR, total = by_column(S, np.eye(len(S)) - W), own_variances(S)
     residual = np.diag(SR) - np.sum(W * SR, axis=0)
-    least = FLOOR * np.where(np.diag(S) > 0, np.diag(S), 1.0)
+    least = FLOOR * np.where(total > 0, total, 1.0)
     sums = (residual.sum(), least.sum()) if equal else (residual, least)
     variances = np.broadcast_to(np.maximum(*sums), residual.shape)
     noise = variances / len(S) if equal else variances
     objective = np.log(variances).sum() / 2 + np.sum(penalty * np.abs(W))
     slope = np.where(W != 0, penalty * np.sign(W) - SR / noise, 0.0)
-    return Closed(W, float(objective), float(np.abs(slope).max(initial=0.0))), noise
+    return Lasso(W, float(objective), float(np.abs(slope).max(initial=0.0))), noise

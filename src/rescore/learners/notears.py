@@ -1,6 +1,5 @@
 """NOTEARS: least squares, an L1 penalty and a smooth acyclicity constraint, on second moments."""
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -12,18 +11,12 @@ from jax import Array
 
 from rescore import acyclicity
 from rescore.learners.base import PathLearner
-from rescore.learners.polish import closing_lasso
-from rescore.learners.straight_lines import (
-    StraightLines,
-    least_squares,
-    penalties,
-    typical_variance,
-)
-from rescore.moments import Matrix
+from rescore.learners.path_objective import Objective, Score, path_objective
+from rescore.learners.straight_lines import StraightLines, typical_variance
+from rescore.moments import Matrix, Weights
 from rescore.protocols import Backbone, Problem, State
 from rescore.solvers import augmented_lagrangian, quasi_newton
 from rescore.solvers.compilation import float64
-from rescore.solvers.lasso import Lasso
 from rescore.validation import check_choice, check_flag, check_number
 
 CONSTRAINTS = {
@@ -36,12 +29,14 @@ MOST_ITERATIONS, MOST_BEFORE_POLISH = 15_000, 500
 # L-BFGS-B's customary tolerances, so that both solvers mean the same by a solved subproblem:
 # least relative decrease, largest slope.
 SOLVED = (2.2e-9, 1e-5)
-Score = Callable[[Any, Array], tuple[Array, Array]]  # of moments and W: value and gradient
 
 
 @dataclass(eq=False, repr=False)
 class Notears(PathLearner):
     """NOTEARS (linear): ``½ Σ_i w_i |x_i − x_i W|² + λ|W|₁`` subject to ``h(W) = 0``.
+
+    With weights of cells from groups of rows the score is the likelihood of the groups, and λ is
+    in units of the variables' spread within groups.
 
     Parameters
     ----------
@@ -88,15 +83,6 @@ class Notears(PathLearner):
     def backbone(self) -> Backbone:
         """What takes the steps, with the parameters given here."""
         return self._filled(NotearsBackbone)
-
-
-class Objective(NamedTuple):
-    """``score + Σ penalty·|W|``, in the unit of the dual: what a step minimises."""
-
-    score: Score
-    moments: Any  # arrays, all that the score sees of the rows
-    penalty: Matrix  # (d, d)
-    close: Callable[[Matrix], Lasso]  # the minimum on a DAG near W (d, d), once h is small enough
 
 
 class Dual(NamedTuple):
@@ -151,27 +137,22 @@ class NotearsBackbone(StraightLines):
         unit = typical_variance(problem)
         return State(Dual(np.zeros_like(S), alpha=0.0, rho=1.0, h=np.inf, mean=mean, unit=unit))
 
-    def step(self, problem: Problem, w: Matrix, state: State) -> State:
+    def step(self, problem: Problem, w: Weights, state: State) -> State:
         """One dual ascent on the moments of the weighted rows."""
-        unit = state.params.unit
-        mean, S = problem.moments(w)
-        S, penalty = S / unit, penalties(problem, self.lambda1) / unit
-
-        def close(W: Matrix) -> Lasso:
-            return closing_lasso(problem, S, W, penalty, self.polish)
-
-        return self.ascend(problem, mean, state, Objective(least_squares, S, penalty, close))
+        unit, mean = state.params.unit, problem.moments(w).mean
+        objective = path_objective(problem, w, self.lambda1, unit, self.polish)
+        return self.ascend(problem, mean, state, objective)
 
     def ascend(self, problem: Problem, mean: Matrix, state: State, objective: Objective) -> State:
         """One dual ascent on any objective, for rows centred at ``mean`` (d,)."""
         dual: Dual = state.params
-        score, moments, penalty, close = objective
+        start = objective.start(dual.W)
 
         def minimise(rho: float) -> _Solution:
             most = MOST_BEFORE_POLISH if self.polish else MOST_ITERATIONS
             return _minimise(
-                moments, dual.W, penalty, problem.allowed, dual.alpha, rho, most, score,
-                self.constraint,
+                objective.moments, start, objective.penalty, problem.allowed, dual.alpha, rho, most,
+                objective.score, self.constraint,
             )  # fmt: skip
 
         with float64():
@@ -181,8 +162,8 @@ class NotearsBackbone(StraightLines):
         W, h = np.array(found.W), float(found.h)
         value, optimality = float(found.objective), float(found.optimality)
         if h <= self.h_tol:
-            W, value, optimality = close(W)
-        trace = {"objective": value * dual.unit, "h": h, "rho": rho, "optimality": optimality}
+            W, value, optimality = objective.close(W)
+        trace = {"objective": value * objective.unit, "h": h, "rho": rho, "optimality": optimality}
         new = Dual(W, dual.alpha + rho * h, rho, h, mean, dual.unit)
         return State(new, augmented_lagrangian.status(rho, h, self.h_tol, self.rho_max), trace)
 

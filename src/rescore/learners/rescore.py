@@ -10,11 +10,20 @@ from rescore.learners.base import GraphLearner, InnerPlayer, StructureLearner
 from rescore.learners.custom import as_learner
 from rescore.protocols import Weighting
 from rescore.validation import check_choice, check_integer, check_number, check_seed
-from rescore.weightings.balanced import Balanced, Regrouped
+from rescore.weightings.balanced import Balanced
+from rescore.weightings.environments import Environments
 from rescore.weightings.exact import LOSSES, Exact
 from rescore.weightings.fixed import InversePropensity, Uniform
 
-WEIGHTINGS = ("auto", "balanced", "exact", "inverse-propensity", "neural", "uniform")
+WEIGHTINGS = (
+    "auto",
+    "environments",
+    "balanced",
+    "exact",
+    "inverse-propensity",
+    "neural",
+    "uniform",
+)
 USUAL_TAU = 0.5  # of exact and neural weights, where none is given
 HIDDEN = (10, 10)  # of the network behind neural weights, for learners that are not linear
 
@@ -30,13 +39,15 @@ class ReScore(StructureLearner):
         is the recommended one, `Linear`.
     tau : "auto" or float in (0, 1]
         The box C(τ): weights stay between τ/n and 1/(τn).  1 is the plain learner.
-    weighting : {"auto", "balanced", "exact", "inverse-propensity", "neural", "uniform"} or object
-        How the weights are chosen.  "balanced" finds groups of rows whose noise differs, balances
-        them and sets plain noise aside; with nonlinear learners after a first fit, in its own
-        residuals.  Homogeneous rows keep equal weights.  "exact" gives the rows that fit worst the
-        ceiling of the box, "neural" lets the paper's network learn them.  "auto" is balanced, but
-        exact if ``tau`` is given or the learner standardises: balancing compares the noise of
-        variables in their own units.  "uniform" is the plain learner, also around weights of your
+    weighting : {"auto", "environments", "balanced", "exact", "inverse-propensity", "neural", \
+            "uniform"} or object
+        How the weights are chosen.  "environments" finds latent groups of rows that share the
+        mechanisms and differ in noise or level, and weighs every cell by the precision of its
+        group; rows of another model are set aside.  "balanced" weighs whole rows, so that groups
+        whose noise differs are balanced.  Rows that look alike keep equal weights.  "exact" gives
+        the rows that fit worst the ceiling of the box, "neural" lets the paper's network learn
+        them.  "auto" is exact if ``tau`` is given, otherwise environments with linear learners
+        and balanced with others.  "uniform" is the plain learner, also around weights of your
         own in ``sample_weight``.  "inverse-propensity" gives every group the same weight in all;
         it needs ``groups``.  Or a Weighting such as ``rescore.weightings.exact.Exact(tau=0.2)``.
     loss : {"nll", "raw"}
@@ -100,11 +111,10 @@ class ReScore(StructureLearner):
         chosen = check_choice("weighting", self.weighting, WEIGHTINGS)
         tau = None if self.tau == "auto" else check_number("tau", self.tau, above=0, at_most=1)
         if chosen == "auto":
-            own_units = tau is None and not learner.standardize
-            chosen = "balanced" if own_units else "exact"
-        if chosen == "balanced":
-            kind, start = (Balanced, 0) if learner.linear else (Regrouped, 1)
-            return InnerPlayer(kind() if tau is None else kind(tau), start, kind is Regrouped)
+            chosen = ("environments" if learner.linear else "balanced") if tau is None else "exact"
+        if chosen in ("environments", "balanced"):
+            kind, start = (Environments, 0) if chosen == "environments" else (Balanced, 1)
+            return InnerPlayer(kind() if tau is None else kind(tau), start, whole_fits=True)
         if chosen == "inverse-propensity":
             return InnerPlayer(InversePropensity())
         if chosen == "uniform":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rescore.equations import Equations, LinearEquations
-from rescore.moments import Matrix, Moments, half_squared_residuals
+from rescore.moments import Matrix, Moments, Weights, half_squared_residuals, row_weights
 from rescore.protocols import Mask, Problem, State, Status
 from rescore.solvers.ordered_regression import steady_inverse
 
@@ -95,8 +95,9 @@ class Regressed(StraightLines):
         mean, S = problem.moments(problem.prior)
         return State(Found(np.zeros_like(S), mean))
 
-    def step(self, problem: Problem, w: Matrix, state: State) -> State:
+    def step(self, problem: Problem, w: Weights, state: State) -> State:
         """Search on the weighted rows; it does not depend on the last graph."""
+        w = row_weights(w)
         moments = problem.moments(w)
         W = on_parents(moments.covariance, self.graph(problem, w, moments))
         return self._found(problem, w, moments, Found(W, moments.mean))
@@ -107,7 +108,9 @@ class Regressed(StraightLines):
 
 
 def least_squares(S: "Array", W: "Array") -> "tuple[Array, Array]":
-    """``½ tr (I−W)ᵀ S (I−W)`` and its gradient ``−S (I−W)``, from the covariance S alone.
+    """``½ Σ_j (I−W)_jᵀ S_j (I−W)_j`` and its gradient ``−S_j (I−W)_j``, from covariances alone.
+
+    S is one for all variables (d, d), which makes it ``½ tr (I−W)ᵀ S (I−W)``, or one for each.
 
     Examples
     --------
@@ -117,8 +120,62 @@ def least_squares(S: "Array", W: "Array") -> "tuple[Array, Array]":
     """
     import jax.numpy as jnp  # here, for learners of straight lines that compile nothing
 
-    SR = S @ (jnp.eye(len(S)) - W)
-    return jnp.vdot(jnp.eye(len(S)) - W, SR) / 2, -SR
+    R = jnp.eye(len(S)) - W
+    SR = by_column(S, R)
+    return jnp.vdot(R, SR) / 2, -SR
+
+
+def by_column(S: Any, R: Any) -> Any:
+    """``S_j R_j`` for every column j of R (d, d); S is (d, d) for all of them or (d, d, d).
+
+    Examples
+    --------
+    >>> by_column(np.array([[[1, 0], [0, 1]], [[2, 0], [0, 3]]]), np.ones((2, 2)))
+    array([[1., 2.],
+           [1., 3.]])
+    """
+    return S @ R if S.ndim == 2 else (S @ R.T[:, :, None])[:, :, 0].T
+
+
+def own_variances(S: Any) -> Any:
+    """The variance (d,) of every variable: of one covariance (d, d), or of its own in (d, d, d).
+
+    Examples
+    --------
+    >>> own_variances(np.array([[[1.0, 0.0], [0.0, 2.0]], [[3.0, 0.0], [0.0, 4.0]]]))
+    array([1., 4.])
+    """
+    return S.diagonal() if S.ndim == 2 else S.diagonal(axis1=1, axis2=2).diagonal()
+
+
+def regression_moments(problem: Problem, w: Matrix) -> Moments:
+    """The mean (d,) and the covariance (d, d) of weighted rows; of cells one for each variable.
+
+    Cells have the mean weight 1/n, and as precisions that is ruled by the variable of least noise.
+    Here they count relative to the geometric mean of the variables' weights: residuals are then in
+    units of the geometric mean of the noise, which is what `noise_variance` measures.
+
+    Examples
+    --------
+    >>> problem = Problem.unconstrained(np.array([[1.0, 3.0], [-1.0, -3.0]]))
+    >>> regression_moments(problem, np.array([[0.8, 0.2], [0.8, 0.2]])).covariance
+    array([[[ 2. ,  6. ],
+            [ 6. , 18. ]],
+    <BLANKLINE>
+           [[ 0.5,  1.5],
+            [ 1.5,  4.5]]])
+    """
+    if w.ndim == 1:
+        return problem.moments(w)
+    typical = np.exp(np.log(_column_weights(w)).mean())
+    return Moments(problem.moments(w).mean, problem.rows.cell_moments(w).covariance / typical)
+
+
+def _column_weights(w: Matrix) -> Matrix:
+    """What all cells of each variable count together, (d,); where none does, as the others do."""
+    weights = w.sum(axis=0)
+    told = weights > 0
+    return np.where(told, weights, np.exp(np.log(weights[told]).mean()))
 
 
 def typical_variance(problem: Problem) -> float:
@@ -161,13 +218,25 @@ def _connected_covariance(problem: Problem) -> Matrix:
     return S[np.ix_(used, used)]
 
 
-def penalties(problem: Problem, lambda1: float) -> Matrix:
+def penalties(problem: Problem, lambda1: float, w: Matrix | None = None) -> Matrix:
     """λ for every edge that may but need not be there, otherwise zero; (d, d).
+
+    λ is a price for coefficients in a table whose variables have noise of one size.  Cells (n, d)
+    are precisions, and tell how the noise of the variables compares: ``σ_j ∝ 1/√Σ_i w_ij``.  In
+    units of the noise the coefficient of i → j is ``W_ij σ_i/σ_j``, and that is what pays.
 
     Examples
     --------
-    >>> penalties(Problem.unconstrained(np.eye(2)), 0.1)
+    >>> problem = Problem.unconstrained(np.eye(2))
+    >>> penalties(problem, 0.1)
     array([[0. , 0.1],
            [0.1, 0. ]])
+    >>> penalties(problem, 0.1, np.array([[0.8, 0.2], [0.8, 0.2]]))
+    array([[0.  , 0.05],
+           [0.2 , 0.  ]])
     """
-    return np.where(problem.allowed & ~problem.required, lambda1, 0.0)
+    free = np.where(problem.allowed & ~problem.required, lambda1, 0.0)
+    if w is None or w.ndim == 1:
+        return free
+    deviations = 1 / np.sqrt(_column_weights(w))
+    return free * np.outer(deviations, 1 / deviations)

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rescore.equations import Equations
-from rescore.moments import Matrix
+from rescore.moments import Matrix, Weights
 from rescore.protocols import Backbone, Mask, Problem, State, Status
 from rescore.validation import check_integer
 
 
 class _Fits(NamedTuple):
     current: State  # of the wrapped learner
-    w: Matrix | None  # the weights it is fitted with
+    w: Weights | None  # the weights it is fitted with
     steps: int  # of the current fit
     seen: tuple[Mask, ...]  # the graphs of all whole fits so far
 
@@ -26,9 +26,9 @@ class Repeated:
 
     Examples
     --------
-    >>> from rescore.learners.linear import OrderedBackbone
+    >>> from rescore.learners.linear import OrderBackbone
     >>> problem = Problem.unconstrained(np.random.default_rng(0).normal(size=(99, 2)))
-    >>> learner = Repeated(OrderedBackbone())
+    >>> learner = Repeated(OrderBackbone())
     >>> state = learner.step(problem, problem.prior, learner.init(problem))
     >>> state.status.name, learner.step(problem, problem.prior, state).status.name
     ('RUNNING', 'CONVERGED')
@@ -46,7 +46,7 @@ class Repeated:
         """Nothing fitted yet."""
         return State(_Fits(self.backbone.init(problem), None, 0, ()))
 
-    def step(self, problem: Problem, w: Matrix, state: State) -> State:
+    def step(self, problem: Problem, w: Weights, state: State) -> State:
         """A step of the current fit; of a new one if that is done and the weights have changed."""
         fits: _Fits = state.params
         if state.settled and fits.w is not None:
@@ -116,7 +116,7 @@ class Starts:
         others = [self.backbone.restart(problem, rng) for _ in range(self.n_starts - 1)]
         return State((first, *others))
 
-    def step(self, problem: Problem, w: Matrix, state: State) -> State:
+    def step(self, problem: Problem, w: Weights, state: State) -> State:
         """One step from every start that is still on its way."""
         states = tuple(
             self.backbone.step(problem, w, s) if s.status is Status.RUNNING else s

@@ -46,7 +46,14 @@ __all__ = [
 ]
 
 # What a short table shows, in this order, and what it calls them.
-HEADINGS = {"tpr": "TPR", "fdr": "FDR", "shd": "SHD", "sid": "SID", "edges": "edges"}
+HEADINGS = {
+    "tpr": "TPR",
+    "fdr": "FDR",
+    "shd": "SHD",
+    "cpdag_shd": "CPDAG SHD",
+    "sid": "SID",
+    "edges": "edges",
+}
 
 
 @dataclass(frozen=True)
@@ -232,7 +239,8 @@ def shd(truth: Any, estimate: Any, *, undirected_agrees: bool = False) -> int:
 def cpdag_shd(truth: Any, estimate: Any) -> int:
     """The `shd` of the two equivalence classes: what data without interventions can tell apart.
 
-    Each graph must be a DAG or already a CPDAG.
+    It counts the pairs of nodes at which the two CPDAGs differ; each graph must be a DAG or already
+    a CPDAG.
 
     Examples
     --------

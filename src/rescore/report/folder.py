@@ -30,9 +30,12 @@ def write_run(folder: str | os.PathLike[str], run: Run) -> list[str]:
     """Write all files of a run into ``folder``, and return their names.
 
     They are ``graph`` as .json, .dot, .graphml, .dagitty, .svg and .png, ``adjacency.csv``,
-    ``equations.json``, ``weights.csv``, ``history.csv``, the model (``model.json``,
+    ``cpdag.csv``, ``equations.json``, ``weights.csv``, ``history.csv``, the model (``model.json``,
     ``arrays.npz``), what surrounds it (``run.json``), ``report.html``, and, if the run has scores,
     ``scores.json``.  Files of an earlier run are replaced, all at once.
+
+    ``cpdag.csv`` has an edge in both directions where its direction is open; ``adjacency.csv`` is
+    one DAG of that class, with its coefficients.
 
     In CSV files a cell is data and nothing else: names and labels are quoted but never altered,
     so that what was written reads back exactly.  A spreadsheet may take a label such as ``=A1``
@@ -107,14 +110,16 @@ def rewrite_report(folder: str | os.PathLike[str]) -> Path:
 
 def _write_graph(folder: Path, run: Run) -> None:
     W, names = run.model.adjacency_matrix_.to_numpy(), text_names(run.model)
+    directions = run.model.cpdag_.to_numpy()
     for ending, writer in (("json", to_json), ("dot", to_dot), ("graphml", to_graphml)):
-        _write(folder / f"graph.{ending}", writer(W, names))
+        _write(folder / f"graph.{ending}", writer(W, names, directions))
     linear = run.model.equations_.kind == "linear"  # otherwise W holds strengths, no coefficients
-    _write(folder / "graph.dagitty", to_dagitty(W, names, coefficients=linear))
+    _write(folder / "graph.dagitty", to_dagitty(W, names, linear, directions))
     if INTERCEPT not in names:  # such a column cannot be told from the constants there
         _write(folder / "equations.json", equations_json(run.model))
-    write_adjacency(folder / "adjacency.csv", pd.DataFrame(W, index=names, columns=names))
-    figure = draw_graph(W, names)
+    for name, matrix in (("adjacency", W), ("cpdag", directions)):
+        write_adjacency(folder / f"{name}.csv", pd.DataFrame(matrix, index=names, columns=names))
+    figure = draw_graph(W, names, directions)
     _write(folder / "graph.svg", svg(figure))
     (folder / "graph.png").write_bytes(png(figure))
 

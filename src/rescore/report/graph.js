@@ -58,6 +58,7 @@
         "curve-style": "straight", width: (edge) => 1 + 3 * strength(edge), "arrow-scale": 0.9,
         "line-opacity": (edge) => 0.6 + 0.4 * strength(edge),
         "target-arrow-shape": "triangle" } },
+      { selector: "edge[!directed]", style: { "target-arrow-shape": "none" } },
       { selector: "edge[routed]", style: {
         "curve-style": "unbundled-bezier", "edge-distances": "endpoints",
         "source-endpoint": (edge) => edge.data("leaves").map((x) => `${x}px`).join(" "),
@@ -132,10 +133,13 @@
     const of = element.data();
     if (element.isNode()) {
       const count = (edges) => edges.filter("[routed]").not(".out").length;
-      return [of.name, `causes shown: ${count(element.incomers("edge"))}`,
-              `effects shown: ${count(element.outgoers("edge"))}`];
+      const open = count(element.connectedEdges("[!directed]"));
+      return [of.name, `causes shown: ${count(element.incomers("edge[?directed]"))}`,
+              `effects shown: ${count(element.outgoers("edge[?directed]"))}`,
+              ...(open ? [`shown with an open direction: ${open}`] : [])];
     }
-    const lines = [`${element.source().data("name")} → ${element.target().data("name")}`,
+    const [from, to] = [element.source().data("name"), element.target().data("name")];
+    const lines = [of.directed ? `${from} → ${to}` : `${from} — ${to}: direction open`,
                    `coefficient ${number(of.weight)}`];
     if (of.stability !== null) { lines.push(`in ${percent(of.stability)} of the resamples`); }
     if (of.required) { lines.push("required by you"); }

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from rescore.exchange.programs import text_names
+from rescore.graph.equivalence import open_edges
 from rescore.report.graph_figure import LABELLED_EDGES
 from rescore.report.layout import HEIGHT, Edge, Placement, Point, placed
 from rescore.report.run import Run
@@ -27,14 +28,15 @@ def graph_data(run: Run) -> dict[str, Any]:
     (['x0'], [])
     """
     names = text_names(run.model)
+    left_open = open_edges(run.model.adjacency_matrix_, run.model.cpdag_)
     found = placed(run.model.adjacency_matrix_, names)
     edges = [_edge(run, found, edge) for edge in found.routes]
     labelled = len(edges) <= LABELLED_EDGES
     return {
         "height": round(HEIGHT * PIXELS, 1),
         "nodes": [_node(found, j, name) for j, name in enumerate(names)],
-        "edges": [_described(run, edge, names) | how for edge, how in edges],
-        "gone": [_described(run, edge, names) for edge in _gone(run)],
+        "edges": [_described(run, edge, names, left_open) | how for edge, how in edges],
+        "gone": [_described(run, edge, names, left_open) for edge in _gone(run)],
         "labelled": labelled,
         "compared": run.plain is not None,
     }
@@ -84,7 +86,7 @@ def _bends(route: list[Point]) -> tuple[list[float], list[float]]:
     return np.round(along, 4).tolist(), np.round(aside, 1).tolist()
 
 
-def _described(run: Run, edge: Edge, names: list[str]) -> dict[str, Any]:
+def _described(run: Run, edge: Edge, names: list[str], left_open: Any) -> dict[str, Any]:
     W = run.model.adjacency_matrix_.to_numpy()
     gone = W[edge] == 0
     weight = float(np.asarray(run.plain)[edge] if gone else W[edge])
@@ -93,6 +95,7 @@ def _described(run: Run, edge: Edge, names: list[str]) -> dict[str, Any]:
         "source": f"n{edge[0]}",
         "target": f"n{edge[1]}",
         "weight": weight,
+        "directed": not left_open[edge],
         "required": tuple(names[k] for k in edge) in _required(run),
         "stability": None if run.stability is None else float(np.asarray(run.stability)[edge]),
         "change": None if run.plain is None else edge_change(W, np.asarray(run.plain), edge),

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rescore.graph.dag import as_square
+from rescore.graph.equivalence import open_edges
 from rescore.report.layout import HEIGHT, NARROWEST, Edge, Placement, Point, placed
 from rescore.text import printable
 
@@ -27,8 +28,10 @@ NAMED = 40  # variables; with more, their names would overlap
 NUMBERED = 12  # variables; with more, the numbers would be too small to read
 
 
-def draw_graph(W: ArrayLike, names: Sequence[Hashable]) -> "Figure":
+def draw_graph(W: ArrayLike, names: Sequence[Hashable], cpdag: ArrayLike | None = None) -> "Figure":
     """A drawing of the DAG W, from row to column, with long names cut.
+
+    Edges whose direction its class ``cpdag`` leaves open are lines without a head.
 
     Examples
     --------
@@ -36,13 +39,13 @@ def draw_graph(W: ArrayLike, names: Sequence[Hashable]) -> "Figure":
     >>> [text.get_text() for text in figure.axes[0].texts][:3]
     ['rain', 'grass', '0.50']
     """
-    W = as_square(W)
+    W, left_open = as_square(W), open_edges(W, cpdag)
     found = placed(W, names)
     axes = _canvas(found)
     for j, place in (found.nodes | found.isolated).items():
         _draw_node(axes, place, found.widths[j], found.labels[j], j in found.isolated)
-    _draw_edges(axes, W, found.routes)
-    _draw_legend(axes, W)
+    _draw_edges(axes, W, left_open, found.routes)
+    _draw_legend(axes, W, bool(left_open.any()))
     return axes.figure  # type: ignore[return-value]
 
 
@@ -107,28 +110,31 @@ def _draw_node(axes: "Axes", place: Point, width: float, label: str, isolated: b
     axes.text(x, y, label, color=FAINT if isolated else INK, parse_math=False, zorder=4, **style)
 
 
-def _draw_edges(axes: "Axes", W: Any, routes: dict[Edge, list[Point]]) -> None:
+def _draw_edges(axes: "Axes", W: Any, left_open: Any, routes: dict[Edge, list[Point]]) -> None:
     largest = float(np.abs(W).max(initial=0.0))
     ranked = sorted(routes, key=lambda edge: (edge[1], routes[edge][-1][0]))
     for edge in sorted(routes, key=lambda edge: abs(W[edge])):  # the strongest on top
-        curve = _draw_edge(axes, routes[edge], W[edge], abs(W[edge]) / largest)
+        strength = abs(W[edge]) / largest
+        curve = _draw_edge(axes, routes[edge], W[edge], strength, not left_open[edge])
         if len(routes) <= LABELLED_EDGES:  # neighbouring numbers stand at different heights
             at = 0.4 + 0.2 * (ranked.index(edge) % 2)
             _draw_weight(axes, curve.vertices[-4:], W[edge], at, _colour(W[edge]))
 
 
-def _draw_edge(axes: "Axes", route: list[Point], weight: float, strength: float) -> Any:
+def _draw_edge(
+    axes: "Axes", route: list[Point], weight: float, strength: float, directed: bool
+) -> Any:
     """The curve of one edge, after drawing it; ``strength`` is relative to the strongest."""
     from matplotlib.patches import PathPatch, Polygon
 
     opacity, width = 0.5 + 0.5 * strength, 0.8 + 2.2 * strength
     x, y = route[-1]
     half, length = 0.035 + 0.02 * strength, 0.1 + 0.04 * strength
-    curve = _smooth([*route[:-1], (x, y + 0.9 * length)])
+    curve = _smooth([*route[:-1], (x, y + 0.9 * length * directed)])
     line = PathPatch(curve, fill=False, edgecolor=_colour(weight), linewidth=width, zorder=2)
     head = Polygon([(x, y), (x - half, y + length), (x + half, y + length)], zorder=2.5)
     head.set(facecolor=_colour(weight), edgecolor="none")
-    for patch in (line, head):
+    for patch in (line, head) if directed else (line,):
         patch.set_alpha(opacity)
         axes.add_patch(patch)
     return curve
@@ -166,7 +172,7 @@ def _draw_weight(axes: "Axes", curve: list[Any], weight: float, at: float, colou
     )  # fmt: skip
 
 
-def _draw_legend(axes: "Axes", W: Any) -> None:
+def _draw_legend(axes: "Axes", W: Any, some_open: bool) -> None:
     from matplotlib.lines import Line2D
 
     if not W.any():
@@ -175,9 +181,11 @@ def _draw_legend(axes: "Axes", W: Any) -> None:
         signs = ((POSITIVE, "positive", (W > 0).any()), (NEGATIVE, "negative", (W < 0).any()))
         handles = [Line2D([], [], color=c, lw=2, label=word) for c, word, there in signs if there]
         handles.append(Line2D([], [], color=FAINT, lw=3, label="wider is stronger"))
+    if some_open:
+        handles.append(Line2D([], [], color=FAINT, lw=1, label="no arrow: direction open"))
     axes.legend(
-        handles=handles, loc="lower center", ncols=3, frameon=False, fontsize=8, labelcolor=INK,
-        handlelength=1.6,
+        handles=handles, loc="lower center", ncols=2 if some_open else 3, frameon=False,
+        fontsize=8, labelcolor=INK, handlelength=1.6,
     )  # fmt: skip
 
 

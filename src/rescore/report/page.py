@@ -24,6 +24,7 @@ from rescore.report.run_tables import (
     columns_used,
     doubts,
     edge_changes,
+    edges_sentence,
     group_shares,
     row_weights,
     settings,
@@ -130,6 +131,7 @@ def _contents(run: Run) -> dict[str, Any]:
     model, names = run.model, text_names(run.model)
     present = model.adjacency_matrix_.to_numpy() != 0
     degrees = present.sum(axis=0) + present.sum(axis=1)
+    edges = strongest_edges(model)
     return {
         "version": __version__,
         "versions": {name: printable(value) for name, value in run.versions.items()},
@@ -139,7 +141,9 @@ def _contents(run: Run) -> dict[str, Any]:
         "diagnostics": model.diagnostics_,
         "names": names,
         "isolated": [name for name, degree in zip(names, degrees, strict=True) if not degree],
-        "edges": strongest_edges(model),
+        "edges": edges,
+        "edges_sentence": edges_sentence(edges),
+        "some_open": not all(directed for *_, directed in edges),
         "n": len(row_weights(model)),
         "figures": _figures(run),
         "heaviest": _heaviest(run),
@@ -164,9 +168,10 @@ def _contents(run: Run) -> dict[str, Any]:
 
 def _figures(run: Run) -> dict[str, str]:
     model, names = run.model, text_names(run.model)
+    W = model.adjacency_matrix_.to_numpy()
     pictures = {
-        "graph": draw_graph(model.adjacency_matrix_.to_numpy(), names),
-        "adjacency": draw_adjacency(model.adjacency_matrix_.to_numpy(), names),
+        "graph": draw_graph(W, names, model.cpdag_.to_numpy()),
+        "adjacency": draw_adjacency(W, names),
         "history": draw_history(model.history_),
         "weights": draw_weights(model.sample_weight_, model.row_losses_, run.groups),
     }

@@ -150,7 +150,7 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
 
 
 def units_as_json(units: Units) -> dict[str, Any]:
-    """The table, the factors and what did not converge; names as text.
+    """The table, the factors, what did not converge and why nothing was tested; names as text.
 
     Examples
     --------
@@ -168,6 +168,7 @@ def units_as_json(units: Units) -> dict[str, Any]:
         "columns": [str(name) for name in units.factors.columns],
         "factors": {str(change): list(row) for change, *row in units.factors.itertuples()},
         "not_converged": list(units.not_converged),
+        "untested": units.untested,
     }
 
 
@@ -187,8 +188,10 @@ def units_from_json(data: Mapping[str, Any]) -> Units:
         raise ValueError("it has verdicts on units that this version does not know")
     table = table.astype({"share": float, **dict.fromkeys(["cause", "effect", "changes"], str)})
     values = np.array(list(data["factors"].values()), dtype=float)
+    values = values.reshape(len(data["factors"]), len(data["columns"]))
     factors = pd.DataFrame(values, [str(c) for c in data["factors"]], data["columns"])
-    return Units(table, factors, tuple(str(change) for change in data["not_converged"]))
+    failed = tuple(str(change) for change in data["not_converged"])
+    return Units(table, factors, failed, str(data.get("untested", "")))
 
 
 def _run_of(model: Any, data: dict[str, Any]) -> Run:

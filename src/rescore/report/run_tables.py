@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from rescore.exchange.programs import text_names
-from rescore.graph.formats import edges_of
+from rescore.graph.formats import NamedEdge, edges_of
 from rescore.learners.base import StructureLearner
 from rescore.report.run import Run
 
@@ -19,6 +19,7 @@ __all__ = [
     "doubts",
     "edge_change",
     "edge_changes",
+    "edges_sentence",
     "group_shares",
     "row_weights",
     "settings",
@@ -28,19 +29,34 @@ __all__ = [
 NOTEWORTHY = 0.1  # share of resamples from which an edge is listed that the graph has not
 
 
-def strongest_edges(model: StructureLearner) -> list[tuple[str, str, float]]:
-    """All edges as (from, to, weight), the strongest first.
+def strongest_edges(model: StructureLearner) -> list[NamedEdge]:
+    """All edges as (from, to, weight, directed), the strongest first.
 
     Examples
     --------
     >>> from rescore import Linear
     >>> x = np.random.default_rng(0).normal(size=(500, 1))
     >>> model = Linear().fit(np.hstack([x, 2 * x + x[::-1]]))
-    >>> [(cause, effect, round(weight)) for cause, effect, weight in strongest_edges(model)]
+    >>> [(cause, effect, round(weight)) for cause, effect, weight, _ in strongest_edges(model)]
     [('x0', 'x1', 2)]
     """
-    edges = edges_of(model.adjacency_matrix_.to_numpy(), text_names(model))
-    return sorted(edges, key=lambda edge: -abs(edge[2]))
+    W, directions = model.adjacency_matrix_.to_numpy(), model.cpdag_.to_numpy()
+    return sorted(edges_of(W, text_names(model), directions), key=lambda edge: -abs(edge[2]))
+
+
+def edges_sentence(edges: list[NamedEdge]) -> str:
+    """How many edges there are, and how many of them have an open direction.
+
+    Examples
+    --------
+    >>> edges_sentence([("a", "b", 0.5, True), ("b", "c", 0.2, False)])
+    '2 edges, 1 with an open direction: the data fit either way.'
+    """
+    count = f"{len(edges)} edge{'s' * (len(edges) != 1)}"
+    left_open = sum(not directed for *_, directed in edges)
+    if not left_open:
+        return f"{count}."
+    return f"{count}, {left_open} with an open direction: the data fit either way."
 
 
 def edge_change(W: Any, plain: Any, edge: tuple[int, int]) -> str:

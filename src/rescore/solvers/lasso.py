@@ -31,6 +31,8 @@ def lasso(S: Matrix, W: Matrix, penalty: Matrix, edges: Mask | None = None) -> L
 
     The edges are those of W unless others are given.
 
+    S is (d, d), or (d, d, d) with one for each variable.
+
     Given the edges this is convex and falls apart into columns, so where the search for them
     stopped leaves no trace.
 
@@ -43,7 +45,19 @@ def lasso(S: Matrix, W: Matrix, penalty: Matrix, edges: Mask | None = None) -> L
     """
     among = (W != 0) if edges is None else edges
     parents = [np.flatnonzero(among[:, j]) for j in range(len(S))]
-    return joined([column(S, penalty, j, parents[j], W[:, j]) for j in range(len(S))])
+    return joined([column(own(S, j), penalty, j, parents[j], W[:, j]) for j in range(len(S))])
+
+
+def own(S: Matrix, j: int) -> Matrix:
+    """The covariance (d, d) that counts for variable j: the same for all, or its own of (d, d, d).
+
+    Examples
+    --------
+    >>> own(np.array([[[1.0, 0.0], [0.0, 1.0]], [[2.0, 1.0], [1.0, 2.0]]]), 1)
+    array([[2., 1.],
+           [1., 2.]])
+    """
+    return S if S.ndim == 2 else S[j]
 
 
 def joined(columns: Sequence[Column]) -> Lasso:

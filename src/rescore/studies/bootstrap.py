@@ -10,14 +10,14 @@ from sklearn.base import clone
 
 from rescore.learners.base import StructureLearner
 from rescore.learners.custom import as_learner
+from rescore.learners.linear import Linear
 from rescore.studies.edge_shares import Stability, summarised
-from rescore.studies.refit import Given, Refits, check_groups
+from rescore.studies.refit import Given, Refits, check_groups, refit
 from rescore.studies.resamples import (
     SCHEMES,
     Outcome,
     Study,
     resample,
-    resampled_together,
     rows_behind,
 )
 from rescore.tables.table import group_codes
@@ -63,7 +63,7 @@ def bootstrap(
     random_state : int
         Seed of the resamples.  The model keeps its own.
     n_jobs : int, optional
-        Processes, as joblib counts them.  `Linear` needs none: its resamples are searched together.
+        Processes, as joblib counts them.
     on_resample : callable, optional
         Called with the number of resamples done, after each.
 
@@ -98,8 +98,6 @@ def bootstrap(
 def _outcomes(
     study: Study, seeds: list[np.random.SeedSequence], refits: Refits
 ) -> Generator[Outcome, None, None]:
-    if study.together:
-        return refits.counted(resampled_together(study, seeds))
     return refits.made(resample, ((study, seed) for seed in seeds))
 
 
@@ -116,4 +114,16 @@ def _study(model: Any, X: Any, scheme: str, sample_weight: Any, groups: Any) -> 
     else:  # how often a row is drawn says it all
         given = replace(given, sample_weight=None)
     codes = None if given.groups is None else group_codes(given.groups)
+    known = _with_its_noise(known, given)
     return Study(given, known, check_choice("scheme", scheme, SCHEMES), rows, codes)
+
+
+def _with_its_noise(model: StructureLearner, given: Given) -> StructureLearner:
+    """A model with the hypothesis on the noise that all rows support, where it lets them decide.
+
+    Resamples repeat rows, so that every difference in them looks twice as certain as it is; and how
+    sure an edge is, is asked of one model, not of several that take turns.
+    """
+    if not isinstance(model, Linear) or model.noise != "auto":
+        return model
+    return model.set_params(noise=refit(model, given).diagnostics_["noise"]["hypothesis"])

@@ -9,10 +9,10 @@ from rescore.graph.dag import reachability
 from rescore.learners.baselines import r2
 from rescore.moments import Matrix
 from rescore.protocols import Codes, Mask, Problem
+from rescore.solvers.ordered_regression import ordered_graph
 from rescore.tables.findings import Finding
 from rescore.tables.table import Table
 from rescore.text import listing
-from rescore.weightings.balanced import ordered_fit
 from rescore.weightings.groups import excess, find_groups
 
 FEWEST_ROWS = 20
@@ -42,11 +42,11 @@ def of_first_fit(
     if n < FEWEST_ROWS or n <= d or d < 2:
         return []
     problem = Preparation().prepared(table, prior, count).problem
-    fit = ordered_fit(problem, problem.prior)
-    S = problem.moments(prior).covariance
-    noisy = np.flatnonzero(prior @ fit.losses > DETERMINED * np.diag(S))
-    losses, names = fit.losses[:, noisy], [table.names[j] for j in noisy]
-    found = _scales(S, fit.edges)
+    W, (mean, S) = ordered_graph(problem, problem.prior)
+    losses = problem.rows.squared_residuals(W, mean)
+    noisy = np.flatnonzero(prior @ losses > DETERMINED * np.diag(S))
+    losses, names = losses[:, noisy], [table.names[j] for j in noisy]
+    found = _scales(S, W != 0)
     if len(noisy) == 0:
         return list(found)
     rows = (*_groups_found(problem, losses), *_groups_given(problem, losses, codes))
@@ -74,7 +74,7 @@ def sortability(edges: Mask, values: Matrix) -> float:
 
 
 def _groups_found(problem: Problem, losses: Matrix) -> Iterator[Finding]:
-    """The first test of balanced weights, and the groups they would look for."""
+    """Whether losses rise and fall together, and the groups in which they do."""
     counts = problem.row_counts()
     deviations = excess(losses, counts)
     if deviations < DIFFERENT:
@@ -89,7 +89,7 @@ def _groups_found(problem: Problem, losses: Matrix) -> Iterator[Finding]:
             f"in {groups.count} groups of {shares} whose noise differs."
         )
         remedy = (
-            "Wrap the learner in ReScore, whose balanced weights look for such groups; curved "
+            "Wrap the learner in ReScore, whose weights look for such groups; curved "
             "relations leave the same trace, so try NotearsMLP as well."
         )
         yield Finding("heterogeneous", seen, remedy=remedy)

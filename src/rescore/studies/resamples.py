@@ -1,28 +1,21 @@
 """The resamples: which rows each has, and what the model finds on them."""
 
-from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rescore.graph.dag import threshold
 from rescore.learners.base import StructureLearner
 from rescore.learners.custom import Custom
-from rescore.learners.linear import Linear
-from rescore.moments import Matrix, Rows
-from rescore.protocols import Problem, Status
-from rescore.solvers.ordered_regression import TINY, ordered_graphs
+from rescore.moments import Matrix
+from rescore.protocols import Status
 from rescore.studies.refit import Given, Positions, refit
-from rescore.tables.table import FEW, as_table
 from rescore.weight_box import MOST_ROWS
 
 SCHEMES = ("bootstrap", "subsample")
 FEWEST_ROWS = 2  # of a group: one row alone has no spread
 ROUNDING = 1e-9  # relative difference of weights that is none
-MOST_TOGETHER = 128
-MOST_CELLS = 2**23  # of the rows of all resamples that are held at once
 Counts = NDArray[np.int64]
 
 
@@ -46,11 +39,6 @@ class Study:
         learner = self.model.plain
         weighs = learner.weighs_rows and not isinstance(learner, Custom)
         return weighs and self.given.sample_weight is None and self.codes is None
-
-    @property
-    def together(self) -> bool:
-        """Whether this model's resamples can share a search."""
-        return type(self.model) is Linear and self.by_weight and self.model.standardize is False
 
     def draw(self, seed: np.random.SeedSequence) -> Counts:
         """How often each row is in the resample of this seed, (n,)."""
@@ -92,41 +80,6 @@ def _relative(w: Matrix, prior: Matrix, rows: Positions, n: int) -> Matrix | Non
         return None
     learned, given = (np.bincount(rows, each, minlength=n) for each in (w, prior))
     return np.divide(learned, given, out=np.full(n, np.nan), where=given > 0)
-
-
-def resampled_together(
-    study: Study, seeds: Sequence[np.random.SeedSequence]
-) -> Generator[Outcome, None, None]:
-    """All resamples of `Linear` in one search: what `fit` finds on each, but for rounding."""
-    model: Any = study.model
-    least = model.backbone().threshold  # its parameters are checked here
-    N = float(study.rows.sum())
-    table = as_table(study.given.X, copy=False)
-    full = model._preparation().prepared(table, study.rows / N, N).problem
-    size = int(np.clip(MOST_CELLS // study.given.X.size, 1, MOST_TOGETHER))
-    for first in range(0, len(seeds), size):
-        counts = [study.draw(seed) for seed in seeds[first : first + size]]
-        problems = [_problem(full, each) for each in counts]
-        shared = [problem for problem in problems if problem is not None]
-        graphs = iter(ordered_graphs(shared, [each.prior for each in shared])[0] if shared else ())
-        for each, problem in zip(counts, problems, strict=True):
-            if problem is None:
-                yield fitted(study, each)
-                continue
-            W = threshold(next(graphs), least, keep=full.required)
-            W = np.where(full.required & (W == 0), TINY, W)
-            yield Outcome(W, each, Status.CONVERGED)
-
-
-def _problem(full: Problem, counts: Counts) -> Problem | None:
-    """The rows drawn; None where `fit` would merge rows, or find that a column has no spread."""
-    used = counts > 0
-    X = full.rows.matrix()[used]
-    alike = np.flatnonzero(X[0] == X[-1])  # may be constant
-    if len(X) <= FEW * X.shape[1] or (np.ptp(X[:, alike], axis=0) == 0).any():
-        return None
-    N = float(counts.sum())
-    return Problem(Rows(X), counts[used] / N, full.allowed, full.required, N)
 
 
 def rows_behind(sample_weight: Any, n: int) -> Counts | None:

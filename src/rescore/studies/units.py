@@ -10,13 +10,16 @@ import pandas as pd
 
 from rescore.learners.base import StructureLearner
 from rescore.learners.custom import as_learner
+from rescore.learners.linear import Linear
 from rescore.moments import Matrix
 from rescore.protocols import Mask
+from rescore.solvers.noise import EQUAL
 from rescore.studies.refit import Given, Refits, check_groups, converged, refit
 from rescore.validation import check_integer
 
 PROOF, MADE, ONLY_STANDARDISED = "unit-proof", "unit-made", "only standardised"
 STANDARDISED = "standardised"
+COLUMNS = ["cause", "effect", "verdict", "share", "changes"]
 DECADES = 1  # a rescaling multiplies by anything between a tenth and ten
 
 
@@ -28,13 +31,17 @@ class Units:
     ----------
     table : DataFrame
         One row per edge: cause, effect, ``verdict``, the ``share`` of refits that have it, and
-        ``changes``: under which changes of units it is lost or turned.  The verdict is
-        "unit-proof" if every refit has the edge in the same direction, "unit-made" if one has
-        not, and "only standardised" for an edge that the fit lacks and the standardised one has.
+        ``changes``: under which changes of units it is lost, turned or left without a direction
+        (``cpdag_``).  The verdict is "unit-proof" if every refit has the edge as the fit has it,
+        "unit-made" if one has not, and "only standardised" for an edge that the fit lacks and the
+        standardised one has.
     factors : DataFrame
         One row per change of units: what each column was multiplied by.
     not_converged : tuple of str
         The changes whose refit did not converge; they count like the others.
+    untested : str
+        Why other units could only give the same graph, and what tells its directions instead; then
+        there were no refits, and the table is empty.
 
     Examples
     --------
@@ -48,10 +55,14 @@ class Units:
     table: pd.DataFrame
     factors: pd.DataFrame
     not_converged: tuple[str, ...]
+    untested: str = ""
 
     @property
     def sentence(self) -> str:
-        """How many edges survive, in a sentence."""
+        """How many edges survive, or why that was not tested."""
+        return self.untested or self._counted()
+
+    def _counted(self) -> str:
         count = self.table["verdict"].value_counts()
         proof, made, only = (int(count.get(v, 0)) for v in (PROOF, MADE, ONLY_STANDARDISED))
         how = f"every change of units ({_described(self.factors)})"
@@ -93,7 +104,9 @@ def units(
 
     The columns are divided by their standard deviations, and then multiplied, in each of a few
     rescalings, by random numbers of their own between 1/10 and 10 (log-uniform).  Nothing else
-    changes, λ and thresholds included.  Where a method does not depend on units all refits agree.
+    changes, λ and thresholds included.  Where units cannot matter there is nothing to test, and
+    no refit: for standardised columns, and for `Linear` where the rows do not support noise of
+    one size.  Agreement would be there by construction, and prove nothing about the edges.
 
     Parameters
     ----------
@@ -124,15 +137,45 @@ def units(
     check_groups(model, groups)
     count = check_integer("rescalings", rescalings, at_least=0)
     seed = check_integer("random_state", random_state, at_least=0)
-    edges = _edges(_fitted(model, given))
+    fitted = _fitted(model, given)
+    if reason := nothing_to_test(fitted):
+        return Units(
+            pd.DataFrame(columns=COLUMNS), pd.DataFrame(columns=given.X.columns), (), reason
+        )
+    edges = _edges(fitted)
     factors = changed_units(given, count, seed)
     changes = list(factors.index)
     in_units = (replace(given, X=given.X * factors.loc[change].to_numpy()) for change in changes)
     refits = Refits(1, on_fit).counted(refit(model, each) for each in in_units)
     found = dict(zip(changes, refits, strict=True))
     failed = tuple(change for change, each in found.items() if not converged(each))
-    graphs = {change: _edges(each) for change, each in found.items()}
-    return Units(_table(edges, graphs, list(given.X.columns)), factors, failed)
+    classes = {change: each.cpdag_.to_numpy() != 0 for change, each in found.items()}
+    table = _table(edges, fitted.cpdag_.to_numpy() != 0, classes, list(given.X.columns))
+    return Units(table, factors, failed)
+
+
+def nothing_to_test(model: StructureLearner) -> str:
+    """Why a fitted model gives the same graph in all units, and what tells its directions; or "".
+
+    Examples
+    --------
+    >>> from rescore import simulate
+    >>> X = simulate(nodes=3, degree=1, samples=200, random_state=100).X
+    >>> nothing_to_test(Linear().fit(X))
+    ''
+    >>> print(nothing_to_test(Linear(standardize=True).fit(X)).split(".")[0])
+    The columns were standardised, so other units give this graph by construction, and nothing was
+    tested
+    """
+    learner, noise = model.plain, model.diagnostics_["noise"]
+    if getattr(learner, "standardize", False):
+        why = "The columns were standardised"
+    elif isinstance(learner, Linear) and noise["hypothesis"] != EQUAL and learner.threshold == 0:
+        why = "The search compares no variances of different variables"
+    else:
+        return ""
+    said = f"{why}, so other units give this graph by construction, and nothing was tested."
+    return f"{said} {noise['summary']}" if noise else said
 
 
 def _fitted(model: StructureLearner, given: Given) -> StructureLearner:
@@ -153,26 +196,48 @@ def _edges(model: StructureLearner) -> Mask:
     return model.adjacency_matrix_.to_numpy() != 0
 
 
-def _table(edges: Mask, found: dict[str, Mask], names: Sequence[Hashable]) -> pd.DataFrame:
-    """A line for each edge of the fit, and for those that only the standardised one has."""
+def _table(
+    edges: Mask, own: Mask, found: dict[str, Mask], names: Sequence[Hashable]
+) -> pd.DataFrame:
+    """A line for each edge of the fit, and for those that only the standardised one has.
+
+    ``own`` and ``found`` have both directions of an edge that could as well be turned.
+    """
     only = found[STANDARDISED] & ~edges & ~edges.T  # a turned edge is listed as it was
+    only &= ~(only.T & _later(names))  # an open one once, whatever the order of the columns
     lines = [
-        (names[i], names[j], *_judged((i, j), found, bool(edges[i, j])))
+        (names[i], names[j], *_judged((i, j), own, found, bool(edges[i, j])))
         for i, j in [*np.argwhere(edges).tolist(), *np.argwhere(only).tolist()]
     ]
-    return pd.DataFrame(lines, columns=["cause", "effect", "verdict", "share", "changes"])
+    return pd.DataFrame(lines, columns=COLUMNS)
 
 
-def _judged(edge: tuple[int, int], found: dict[str, Mask], fitted: bool) -> tuple[str, float, str]:
-    """Verdict, share of the refits with this edge, and under which changes it is not there."""
-    missing = {change: graph.T[edge] for change, graph in found.items() if not graph[edge]}
-    share = 1 - len(missing) / len(found)
+def _later(names: Sequence[Hashable]) -> Mask:
+    """Pairs whose first name is the later one, (d, d)."""
+    text = np.array([str(name) for name in names])
+    return np.asarray(text[:, None] > text)
+
+
+def _judged(
+    edge: tuple[int, int], own: Mask, found: dict[str, Mask], fitted: bool
+) -> tuple[str, float, str]:
+    """Verdict, share of the refits with this edge, and what became of it in the others."""
+    became = {change: _became(edge, own, refitted) for change, refitted in found.items()}
+    share = sum(way == "" for way in became.values()) / len(found)
     if not fitted:
         return ONLY_STANDARDISED, share, ""
-    ways = {"lost": [c for c, turned in missing.items() if not turned],
-            "turned": [c for c, turned in missing.items() if turned]}  # fmt: skip
-    told = [f"{way}: {', '.join(changes)}" for way, changes in ways.items() if changes]
-    return MADE if missing else PROOF, share, "; ".join(told)
+    ways = ("lost", "turned", "left open")
+    kinds = {way: [change for change, each in became.items() if each == way] for way in ways}
+    told = [f"{way}: {', '.join(changes)}" for way, changes in kinds.items() if changes]
+    return MADE if told else PROOF, share, "; ".join(told)
+
+
+def _became(edge: tuple[int, int], own: Mask, refitted: Mask) -> str:
+    """What a refit made of an edge; nothing if it is as it was, or as it could have been."""
+    there, back = refitted[edge], refitted.T[edge]
+    if not there:
+        return "turned" if back else "lost"
+    return "left open" if back and own[edge] and not own.T[edge] else ""
 
 
 def _described(factors: pd.DataFrame) -> str:

@@ -12,7 +12,7 @@ from rescore.learners.base import GroupedLearner
 from rescore.learners.invariance import balanced_weights
 from rescore.learners.networks.notears_mlp_paper import PaperMLPBackbone
 from rescore.learners.networks.rows import Inputs, Weighted, effective_rows
-from rescore.moments import Matrix
+from rescore.moments import Matrix, Weights, row_weights
 from rescore.protocols import Backbone, Codes, Problem, State
 from rescore.validation import check_number, check_seed
 
@@ -106,8 +106,9 @@ class DICDMLPBackbone:
         """That of NOTEARS-MLP."""
         return self.networks.init(problem)
 
-    def step(self, problem: Problem, w: Matrix, state: State) -> State:
+    def step(self, problem: Problem, w: Weights, state: State) -> State:
         """One dual ascent on the weighted rows of each group."""
+        w = row_weights(w)
         usual, v = balanced_weights(problem, problem.prior), balanced_weights(problem, w)
         fewer = effective_rows(problem, usual) / effective_rows(problem, v)
         rows = group_rows(state.params.inputs, v, problem.groups, self.invariance)

@@ -21,7 +21,7 @@ from rescore.learners.networks.rows import (
     squared_residuals,
     weighted,
 )
-from rescore.moments import Matrix
+from rescore.moments import Matrix, Weights, row_weights
 from rescore.protocols import Backbone, Mask, Problem, State, Status
 from rescore.solvers.compilation import float64
 from rescore.validation import check_choice, check_integer, check_number
@@ -164,8 +164,9 @@ class GranDAGBackbone:
             _Path(x, edges.astype(np.float32), inputs, deviations, 0.0, MU, np.inf, 0, nothing)
         )
 
-    def step(self, problem: Problem, w: Matrix, state: State) -> State:
+    def step(self, problem: Problem, w: Weights, state: State) -> State:
         """One subproblem of the augmented Lagrangian; when converged, pruning and the last fit."""
+        w = row_weights(w)
         path: _Path = state.params
         rates = [self.learning_rate] * (1 if path.steps else FIRST_ROUNDS)
         path, trace = self._trained(problem, w, path, rates)

@@ -28,7 +28,7 @@ from rescore.learners.networks.selection import (
     substantial,
 )
 from rescore.learners.wrappers import from_several_starts
-from rescore.moments import Matrix
+from rescore.moments import Matrix, Weights, row_weights
 from rescore.protocols import Backbone, Mask, Problem, State, Status
 from rescore.solvers.compilation import float64
 from rescore.validation import check_choice, check_integer, check_number, check_seed
@@ -195,8 +195,9 @@ class NotearsMLPBackbone:
             state = self.step(problem, w, state)
         return outward(path.inputs, state.params.edges)
 
-    def step(self, problem: Problem, w: Matrix, state: State) -> State:
+    def step(self, problem: Problem, w: Weights, state: State) -> State:
         """One stage on the weighted rows; the end of the path and the refits on the prior ones."""
+        w = row_weights(w)
         path: _Path = state.params
         if path.stage >= len(CYCLES) - 1:
             # Weights help to find the order.  To choose edges, networks need every row there is.

@@ -24,7 +24,7 @@ from rescore.learners.networks.rows import (
     squared_residuals,
     weighted,
 )
-from rescore.moments import Matrix
+from rescore.moments import Matrix, Weights, row_weights
 from rescore.protocols import Mask, Problem, State
 from rescore.solvers import augmented_lagrangian, quasi_newton
 from rescore.solvers.compilation import float64
@@ -112,8 +112,9 @@ class PaperMLPBackbone:
         """The start with other random networks."""
         return replace(self, seed=int(rng.integers(2**31))).init(problem)
 
-    def step(self, problem: Problem, w: Matrix, state: State) -> State:
+    def step(self, problem: Problem, w: Weights, state: State) -> State:
         """One dual ascent on the weighted rows."""
+        w = row_weights(w)
         fewer = effective_rows(problem, problem.prior) / effective_rows(problem, w)
         rows = weighted(state.params.inputs, w)
         return self.ascend(problem, state, rows, fewer, squared_errors)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rescore.learners.straight_lines import noise_variance
-from rescore.moments import Matrix
+from rescore.moments import Matrix, Weights, row_weights
 from rescore.protocols import Mask, Problem
 
 
@@ -64,7 +64,7 @@ def prepare(problem: Problem, deviation: float | None) -> Inputs:
     return Inputs(XT.astype(np.float32), targets, unit, columns, distinct.ravel())
 
 
-def weighted(inputs: Inputs, w: Matrix) -> Weighted:
+def weighted(inputs: Inputs, w: Weights) -> Weighted:
     """The distinct rows, each with the sum of its rows' weights.
 
     Examples
@@ -73,7 +73,8 @@ def weighted(inputs: Inputs, w: Matrix) -> Weighted:
     >>> weighted(inputs, np.array([0.25, 0.75])).w
     array([1.], dtype=float32)
     """
-    return Weighted(inputs.XT, inputs.targets, np.bincount(inputs.distinct, w).astype(np.float32))
+    w = np.bincount(inputs.distinct, row_weights(w)).astype(np.float32)
+    return Weighted(inputs.XT, inputs.targets, w)
 
 
 def effective_rows(problem: Problem, w: Matrix) -> float:

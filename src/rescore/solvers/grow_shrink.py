@@ -1,0 +1,439 @@
+"""Parents of a variable among those before it: grown and shrunk by score, and remembered.
+
+The compiled inner loops of the order search.  A variable's score is
+
+    ½ Σ_k n_kj log v_kj(b) + penalty·|b|,      v_kj(b) the variance that b leaves in group k,
+
+with b profiled out: one group is ordinary least squares, several are a few rounds in which every
+group counts inversely to the noise it is left with.  A group whose mechanism for the variable is
+its own has coefficients of its own on the same parents.  Which parents growing finds depends only
+on which candidates come before, so that all orders share one tree for each variable: a node is a
+set of parents, its branches are the candidates that would improve it, the best first (Andrews et
+al., 2023, 'Fast scalable and accurate discovery of DAGs using the best order score search').
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+NEGLIGIBLE = 1e-12  # share of a variance below which a column is a combination of others
+SMALLEST = 1e-3  # of the pooled noise: no group's noise counts as less
+SETTLED = 1e-3  # gain in log-likelihood that ends the rounds of weighted least squares
+ROUNDS = 20
+# Of the penalty, what a candidate must gain while parents are grown: two that cancel gain
+# little alone and much together.  Shrinking asks for the whole of it.
+LENIENT = 0.5
+LEAST_GAIN = 1e-6  # in log-likelihood: less is rounding
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Scores(NamedTuple):
+    """What the score of every variable is made from."""
+
+    S: Floats  # (K, d, d) covariances of the groups, correlations when pooled
+    n: Floats  # (K, d) rows that share each variable's coefficients
+    alone: Floats  # (K, d) rows that have coefficients of their own
+    price: Floats  # (K,) of one such coefficient
+    allowed: NDArray[np.bool_]  # (d, d) which edges may be
+    required: NDArray[np.bool_]  # (d, d) and must be
+    penalty: float  # of one edge
+    most_parents: int
+
+
+class Forest(NamedTuple):
+    """One tree of parent sets for each variable; the first d nodes are the roots."""
+
+    added: Ints  # the variable that a node has beyond the node above it
+    above: Ints
+    final: Floats  # the score after shrinking; nan before that is done
+    first: Ints  # where its branches start; -1 before they are known
+    branches: Ints  # how many it has
+    candidate: Ints  # the variable of a branch
+    below: Ints  # the node it leads to; -1 before that is made
+    used: Ints  # (2,) nodes and branches in use
+
+
+def empty_forest(d: int, nodes: int, branches: int) -> Forest:
+    """Room for so many nodes and branches; nothing known yet but the roots.
+
+    Examples
+    --------
+    >>> empty_forest(3, 10, 20).used
+    array([3, 0])
+    """
+    return Forest(
+        np.full(nodes, -1),
+        np.full(nodes, -1),
+        np.full(nodes, np.nan),
+        np.full(nodes, -1),
+        np.zeros(nodes, dtype=np.int64),
+        np.zeros(branches, dtype=np.int64),
+        np.full(branches, -1),
+        np.array([d, 0]),
+    )
+
+
+@njit(cache=True)
+def _solve(A: Any, c: Any, k: int, b: Any) -> None:
+    """``A b = c`` for a positive definite A (k, k), which is overwritten by its Cholesky factor."""
+    for i in range(k):
+        for m in range(i + 1):
+            total = A[i, m]
+            for q in range(m):
+                total -= A[i, q] * A[m, q]
+            if i == m:
+                A[i, i] = np.sqrt(max(total, NEGLIGIBLE * NEGLIGIBLE))
+            else:
+                A[i, m] = total / A[m, m]
+    for i in range(k):
+        total = c[i]
+        for q in range(i):
+            total -= A[i, q] * b[q]
+        b[i] = total / A[i, i]
+    for i in range(k - 1, -1, -1):
+        total = b[i]
+        for q in range(i + 1, k):
+            total -= A[q, i] * b[q]
+        b[i] = total / A[i, i]
+
+
+@njit(cache=True)
+def _variances(S: Any, n: Any, j: int, P: Any, k: int, b: Any, v: Any) -> float:
+    """What coefficients leave in every group, into ``v`` (K,); returns ½ Σ n log v."""
+    K = S.shape[0]
+    total, mass = 0.0, 0.0
+    for g in range(K):
+        if n[g, j] == 0:
+            v[g] = 1.0
+            continue
+        left = S[g, j, j]
+        for i in range(k):
+            inner = -2.0 * S[g, P[i], j]
+            for m in range(k):
+                inner += b[m] * S[g, P[i], P[m]]
+            left += b[i] * inner
+        v[g] = left
+        total += n[g, j] * left
+        mass += n[g, j]
+    least = max(SMALLEST * total / max(mass, 1e-300), NEGLIGIBLE)
+    value = 0.0
+    for g in range(K):
+        if n[g, j] > 0:
+            v[g] = max(v[g], least)
+            value += 0.5 * n[g, j] * np.log(v[g])
+    return value
+
+
+@njit(cache=True)
+def profiled(S: Any, n: Any, j: int, P: Any, k: int, b: Any, v: Any) -> float:
+    """½ Σ_k n_kj log v_kj at its least over coefficients of the first k of P, left in ``b``.
+
+    Each round is weighted least squares, which never raises it: the logarithm lies below its
+    tangent.  ``b`` is also where the first round starts.
+    """
+    K = S.shape[0]
+    value = _variances(S, n, j, P, k, b, v)
+    if k == 0:
+        return value
+    A, c, last = np.empty((k, k)), np.empty(k), np.empty(k)
+    for _ in range(ROUNDS):
+        for i in range(k):
+            c[i] = 0.0
+            last[i] = b[i]
+            for g in range(K):
+                c[i] += n[g, j] / v[g] * S[g, P[i], j]
+            for m in range(i + 1):
+                A[i, m] = 0.0
+                for g in range(K):
+                    A[i, m] += n[g, j] / v[g] * S[g, P[i], P[m]]
+            A[i, i] *= 1.0 + 1e-10
+        _solve(A, c, k, b)
+        better = _variances(S, n, j, P, k, b, v)
+        if better > value:
+            for i in range(k):
+                b[i] = last[i]
+            return _variances(S, n, j, P, k, b, v)
+        if value - better < SETTLED:
+            return better
+        value = better
+    return value
+
+
+@njit(cache=True)
+def valued(scores: Any, j: int, P: Any, k: int, b: Any, v: Any) -> float:
+    """What variable j costs with the first k of P as parents, but for the penalty on these."""
+    value = profiled(scores.S, scores.n, j, P, k, b, v)
+    for g in range(scores.S.shape[0]):
+        if scores.alone[g, j] > 0:
+            own, left = np.zeros(k), np.empty(1)
+            group, rows = scores.S[g : g + 1], scores.alone[g : g + 1]
+            value += profiled(group, rows, j, P, k, own, left) + scores.price[g] * k
+    return value
+
+
+@njit(cache=True)
+def _parents(scores: Any, forest: Any, j: int, node: int, P: Any) -> int:
+    """The parents at a node, required ones first, into ``P``; returns how many."""
+    k = 0
+    for i in range(scores.required.shape[0]):
+        if scores.required[i, j]:
+            P[k] = i
+            k += 1
+    while forest.above[node] >= 0:
+        P[k] = forest.added[node]
+        k += 1
+        node = forest.above[node]
+    return k
+
+
+@njit(cache=True)
+def _screened(scores: Any, j: int, P: Any, k: int, v: Any, gain: Any) -> None:
+    """What every candidate would gain with the groups' noise as it is, into ``gain`` (d,).
+
+    Exactly so in one group; in several, their noise changes in turn.  The parents' columns,
+    orthogonal to one another, are taken out of every candidate's, as in a pivoted Cholesky
+    decomposition.
+    """
+    S, n = scores.S, scores.n
+    K, d = S.shape[0], S.shape[1]
+    weight = np.empty(K)
+    for g in range(K):
+        weight[g] = n[g, j] / v[g]
+    own, with_j = np.zeros(d), np.zeros(d)  # variance, and covariance with j, given the parents
+    for i in range(d):
+        for g in range(K):
+            own[i] += weight[g] * S[g, i, i]
+            with_j[i] += weight[g] * S[g, i, j]
+    whole = own.copy()
+    U = np.zeros((k, d))
+    for m in range(k):
+        p = P[m]
+        if own[p] <= NEGLIGIBLE * whole[p]:
+            continue
+        root = np.sqrt(own[p])
+        slope = with_j[p] / root
+        for i in range(d):
+            c = 0.0
+            for g in range(K):
+                c += weight[g] * S[g, i, p]
+            for q in range(m):
+                c -= U[q, i] * U[q, p]
+            U[m, i] = c / root
+        for i in range(d):
+            own[i] -= U[m, i] * U[m, i]
+            with_j[i] -= U[m, i] * slope
+    rows = 0.0
+    for g in range(K):
+        rows += n[g, j]
+    for i in range(d):
+        gain[i] = 0.0
+        if own[i] > NEGLIGIBLE * whole[i]:
+            share = min(with_j[i] * with_j[i] / own[i], rows) / rows
+            gain[i] = -0.5 * rows * np.log(max(1.0 - share, NEGLIGIBLE))
+
+
+@njit(cache=True)
+def _expand(scores: Any, forest: Any, j: int, node: int) -> bool:
+    """Find the branches of a node, the best first; false if there is no more room."""
+    S, n = scores.S, scores.n
+    K, d = S.shape[0], S.shape[1]
+    P, v = np.empty(d + 1, dtype=np.int64), np.empty(K)
+    k = _parents(scores, forest, j, node, P)
+    b = np.zeros(k + 1)
+    profiled(S, n, j, P, k, b, v)
+    forest.first[node], forest.branches[node] = forest.used[1], 0
+    if k >= scores.most_parents:
+        return True
+    gain = np.empty(d)
+    _screened(scores, j, P, k, v, gain)
+    for m in range(k):
+        gain[P[m]] = 0.0
+    many = 0
+    for i in range(d):
+        if not scores.allowed[i, j] or gain[i] <= LENIENT * scores.penalty:
+            gain[i] = 0.0
+        many += gain[i] > 0.0
+    if forest.used[1] + many > forest.candidate.shape[0]:
+        forest.first[node] = -1
+        return False
+    for i in range(d):
+        if gain[i] > 0.0:  # inserted among those found so far; equals stay in their order
+            at = forest.used[1]
+            while at > forest.first[node] and gain[forest.candidate[at - 1]] < gain[i]:
+                forest.candidate[at] = forest.candidate[at - 1]
+                at -= 1
+            forest.candidate[at] = i
+            forest.below[forest.used[1]] = -1
+            forest.used[1] += 1
+    forest.branches[node] = many
+    return True
+
+
+@njit(cache=True)
+def _shrunk(scores: Any, j: int, P: Any, k: int) -> tuple[float, int]:
+    """Take out parents while that lowers the score; P keeps the others, first those required."""
+    fixed = 0
+    for i in range(scores.required.shape[0]):
+        fixed += scores.required[i, j]
+    v, b = np.empty(scores.S.shape[0]), np.zeros(k)
+    value = valued(scores, j, P, k, b, v)
+    fewer, start = np.empty(k, dtype=np.int64), np.empty(k)
+    while k > fixed:
+        least, worst = value + scores.penalty - LEAST_GAIN, -1
+        for out in range(fixed, k):
+            at = 0
+            for m in range(k):
+                if m != out:
+                    fewer[at], start[at] = P[m], b[m]
+                    at += 1
+            without = valued(scores, j, fewer, k - 1, start, v)
+            if without < least:
+                least, worst = without, out
+        if worst < 0:
+            break
+        for m in range(worst, k - 1):
+            P[m], b[m] = P[m + 1], b[m + 1]
+        k -= 1
+        value = valued(scores, j, P, k, b, v)
+    return value + scores.penalty * k, k
+
+
+@njit(cache=True)
+def _grown(scores: Any, forest: Any, j: int, before: Any) -> int:
+    """The node that growing ends at; -1 if there is no more room."""
+    node = j
+    while True:
+        if forest.first[node] < 0 and not _expand(scores, forest, j, node):
+            return -1
+        taken = -1
+        for at in range(forest.first[node], forest.first[node] + forest.branches[node]):
+            if before[forest.candidate[at]]:
+                taken = at
+                break
+        if taken < 0:
+            return node
+        if forest.below[taken] < 0:
+            new = forest.used[0]
+            if new >= forest.added.shape[0]:
+                return -1
+            forest.used[0] += 1
+            forest.added[new], forest.above[new] = forest.candidate[taken], node
+            forest.below[taken] = new
+        node = forest.below[taken]
+
+
+@njit(cache=True)
+def least_score(scores: Any, forest: Any, j: int, before: Any) -> float:
+    """The score of j with parents among those ``before`` (d,); nan if there is no more room."""
+    node = _grown(scores, forest, j, before)
+    if node < 0:
+        return np.nan
+    if np.isnan(forest.final[node]):
+        P = np.empty(scores.S.shape[1], dtype=np.int64)
+        k = _parents(scores, forest, j, node, P)
+        forest.final[node] = _shrunk(scores, j, P, k)[0]
+    return forest.final[node]
+
+
+@njit(cache=True)
+def _totals(scores: Any, forest: Any, v: int, rest: Any, must: Any) -> Any:
+    """The score of everything with v put before each of ``rest`` (d - 1,) in turn, or last.
+
+    Infinite where v would come before what ``must`` (d, d) precede it; nan without room.
+    """
+    d = len(rest) + 1
+    before = np.zeros(d, dtype=np.bool_)
+    own, ahead, behind = np.empty(d), np.zeros(d), np.zeros(d)
+    waits = 0  # how many of those that must precede v are still to come
+    for u in rest:
+        waits += must[u, v]
+    for p in range(d):
+        own[p] = least_score(scores, forest, v, before) if waits == 0 else np.inf
+        if p == d - 1:
+            break
+        u = rest[p]
+        ahead[p + 1] = ahead[p] + least_score(scores, forest, u, before)
+        before[v] = True
+        behind[p] = least_score(scores, forest, u, before)
+        before[v] = False
+        before[u] = True
+        waits -= must[u, v]
+        if must[v, u]:  # from here on v would come too late
+            ahead[p + 1] = np.inf
+    for p in range(d - 1, -1, -1):
+        if p < d - 1:
+            behind[p] += behind[p + 1]
+        own[p] += ahead[p] + behind[p]
+    return own
+
+
+@njit(cache=True)
+def improve(scores: Any, forest: Any, order: Any, must: Any) -> bool:
+    """Move one variable at a time to its best place in ``order`` (d,), until none gains.
+
+    False if there was no more room; ``order`` is then as far as it came.
+    """
+    d = len(order)
+    turns, rest = np.empty(d, dtype=np.int64), np.empty(d - 1, dtype=np.int64)
+    moved = True
+    while moved:
+        moved = False
+        for turn in range(d):
+            turns[turn] = order[turn]
+        for v in turns:
+            at, here = 0, 0
+            for p in range(d):
+                if order[p] == v:
+                    here = p
+                else:
+                    rest[at] = order[p]
+                    at += 1
+            totals = _totals(scores, forest, int(v), rest, must)
+            best = here
+            for p in range(d):
+                if np.isnan(totals[p]):
+                    return False
+                if totals[p] < totals[best] - LEAST_GAIN:  # equals stay where they are
+                    best = p
+            if best != here:
+                for p in range(d):
+                    order[p] = rest[p] if p < best else v if p == best else rest[p - 1]
+                moved = True
+    return True
+
+
+@njit(cache=True)
+def chosen(scores: Any, forest: Any, order: Any, A: Any) -> Any:
+    """The parents of every variable in this order, into ``A`` (d, d), and the scores (d,).
+
+    Nan where there was no more room.
+    """
+    d = len(order)
+    before, values = np.zeros(d, dtype=np.bool_), np.full(d, np.nan)
+    for j in order:
+        node = _grown(scores, forest, j, before)
+        if node < 0:
+            return values
+        P = np.empty(d, dtype=np.int64)
+        values[j], k = _shrunk(scores, j, P, _parents(scores, forest, j, node, P))
+        for m in range(k):
+            A[P[m], j] = True
+        before[j] = True
+    return values
+
+
+@njit(cache=True)
+def chosen_of(scores: Any, forest: Any, j: int, before: Any, parents: Any) -> bool:
+    """The parents of one variable among those ``before`` (d,), into a mask; false without room."""
+    node = _grown(scores, forest, j, before)
+    if node < 0:
+        return False
+    P = np.empty(len(before), dtype=np.int64)
+    _, k = _shrunk(scores, j, P, _parents(scores, forest, j, node, P))
+    for m in range(k):
+        parents[P[m]] = True
+    return True
