@@ -211,6 +211,8 @@ def _reweighted(model: Any, table: "Input") -> bool:
 
     from rescore.weight_box import prior_weights
 
+    if model._cell_weight is not None:  # rows may have equal weights and their cells others
+        return True
     w = model.sample_weight_.to_numpy()
     return not np.allclose(w, prior_weights(table.sample_weight, len(w)), rtol=1e-9)
 

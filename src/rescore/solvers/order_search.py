@@ -168,7 +168,8 @@ def edge_price(rows: float, d: int, least_share: float) -> float:
     >>> round(edge_price(1000, 10, 0.0), 2), edge_price(100_000, 10, 0.005)
     (5.76, 250.0)
     """
-    return max(0.5 * np.log(max(rows, 2.0)) + np.log(max(d, 2)), 0.5 * rows * least_share)
+    by_chance = 0.5 * np.log(max(rows, 2.0)) + np.log(max(d, 2))
+    return float(max(by_chance, 0.5 * rows * least_share))
 
 
 def grouped_search(problem: Problem, w: Weights, least_share: float) -> OrderSearch:

@@ -130,8 +130,8 @@ def advise(
     >>> found = advise(Linear(), X, thresholds=[0, 0.2, 2])
     >>> found.table[["threshold", "edges", "recommended"]]
        threshold  edges  recommended
-    0        0.0      3        False
-    1        0.2      3         True
+    0        0.0      3         True
+    1        0.2      3        False
     2        2.0      0        False
     """
     study = Study(Given.of(X, sample_weight, groups), known_learner(learner))
