@@ -53,12 +53,17 @@ class Setting(NamedTuple):
 
 
 PAIR = ("Linear", "ReScore(Linear)")
+LABELS = ("Linear, labels",)
 CLASSES = ("Linear", "GES", "BOSS", "BOSS BIC")
 DAGS = ("Linear", "DirectLiNGAM", "DirectLiNGAM > 0.05")
 SETTINGS = {
-    "groups-2": Setting((*PAIR, *CLASSES[1:], *DAGS[1:]), ("shd", "cpdag_distance", "sid")),
-    "groups-3": Setting((*PAIR, *CLASSES[1:], *DAGS[1:]), ("shd", "cpdag_distance", "sid")),
-    "flipped": Setting((*PAIR, *CLASSES[1:], *DAGS[1:]), ("shd", "cpdag_distance", "sid")),
+    "groups-2": Setting(
+        (*PAIR, *LABELS, *CLASSES[1:], *DAGS[1:]), ("shd", "cpdag_distance", "sid")
+    ),
+    "groups-3": Setting(
+        (*PAIR, *LABELS, *CLASSES[1:], *DAGS[1:]), ("shd", "cpdag_distance", "sid")
+    ),
+    "flipped": Setting((*PAIR, *LABELS, *CLASSES[1:], *DAGS[1:]), ("shd", "cpdag_distance", "sid")),
     "equal": Setting(("Linear",), ("shd", "sid")),
     "unequal": Setting(CLASSES, ("cpdag_distance", "bic")),
     "weak": Setting(CLASSES, ("cpdag_distance", "bic")),

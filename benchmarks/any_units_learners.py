@@ -18,6 +18,9 @@ import numpy as np
 
 import rescore as rs
 from rescore.graph.equivalence import consistent_dag
+from rescore.learners.linear import OrderBackbone
+from rescore.moments import Cells
+from rescore.protocols import Problem
 
 PEERS_PYTHON = bench.RESULTS.parents[1] / ".venv-peers" / "bin" / "python"
 PLAIN = {
@@ -57,14 +60,14 @@ ours.compiled = set()
 
 
 def with_labels(data):
-    """TO BE FILLED IN: the yardstick that is told ``data.groups``.
-
-    It belongs into the settings groups-2, groups-3 and flipped of `any_units.SETTINGS` then.
-    """
-    raise NotImplementedError(
-        "A learner that is told the groups is not there yet; leave 'Linear, labels' out of "
-        "--learners."
-    )
+    """The yardstick: the search of `Linear` over groups of rows that it is told."""
+    problem = Problem.unconstrained(data.X.to_numpy())
+    groups = np.unique(data.groups, return_inverse=True)[1]
+    cells = Cells(np.eye(groups.max() + 1)[groups] / data.n, np.ones((groups.max() + 1, data.d)))
+    learner = OrderBackbone()
+    first = learner.init(problem)
+    state, seconds = bench.cpu_seconds(lambda: learner.step(problem, cells, first))
+    return Found(learner.adjacency(state), seconds)
 
 
 def boss(data, parameters=None):

@@ -42,7 +42,6 @@ class Sample:
     moments: Moments
     rows: float  # as many equal ones would be as informative
     price: float  # of an edge
-    known: dict[str, "Explained"] = field(default_factory=dict)
 
     @classmethod
     def of(cls, problem: Problem, w: Matrix, least_share: float) -> "Sample":
