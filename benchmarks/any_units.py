@@ -98,7 +98,7 @@ def named_targets(model, groups):
     The true label of a changed group is the name of its variable.
     """
     told = model.diagnostics_["weighting"]
-    member = np.asarray(told["membership"]).argmax(axis=1)  # (n,)
+    member = np.asarray(told["membership"])  # (n,)
     origin = groups.groupby(member).agg(lambda labels: labels.mode()[0])
     named = {(origin[found["group"]], found["variable"]) for found in told["interventions"]}
     true = {(label, label) for label in set(groups) - {BASE}}

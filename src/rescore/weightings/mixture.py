@@ -4,7 +4,8 @@ A mixture of Gaussians with diagonal covariances, fitted to residuals by EM.  Gr
 two as long as that pays for its parameters (BIC).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,10 +13,10 @@ from rescore.moments import Matrix
 
 MOST_ITERATIONS, SETTLED = 200, 1e-6  # of EM; log-likelihood per row
 RACE = 8  # iterations of every way to split a group; only the best goes on
-SMALLEST = 1e-3  # share of a variable's pooled variance below which no group's falls
 FEWEST = 2  # rows for each variable that a group to be split must have
 CUTS = (0.5, 0.8, 0.95)  # quantiles at which a score along which rows differ is cut
 RACING = 1500  # rows that take part in it, evenly spaced
+MOVED = 0.05  # by which a group's share must change before its halves are looked for again
 PRESENT = 1e-3  # membership below which a row is not looked at when its group is split
 
 
@@ -40,10 +41,8 @@ class Mixture:
         return self.likelihood - 0.5 * (2 * K * d + K - 1) * np.log(max(rows, 2.0))
 
 
-def find_mixture(E: Matrix, counts: Matrix, most: int, membership: Matrix | None = None) -> Mixture:
+def find_mixture(E: Matrix, counts: Matrix, most: int) -> Mixture:
     """The groups that residuals E (n, d) show; row i stands for ``counts[i]`` rows.
-
-    From one group, or from a first guess of the ``membership`` (n, K).
 
     Examples
     --------
@@ -54,13 +53,22 @@ def find_mixture(E: Matrix, counts: Matrix, most: int, membership: Matrix | None
     """
     rows = float(counts.sum())
     found = expectation_maximisation(E, counts, np.ones((len(E), 1)))
+    halves: dict[int, Halves] = {}  # of the groups that are as they were
     while found.count < most:
-        split = _best_split(E, counts, found)
-        if split is None:
+        halves |= {
+            k: _halves(E, counts, found.membership[:, k])
+            for k in range(found.count)
+            if k not in halves
+        }
+        k = max(halves, key=lambda each: halves[each].gain)
+        two = halves[k].two
+        if two is None:
             break
-        finer = expectation_maximisation(E, counts, split)
+        finer = expectation_maximisation(E, counts, _divided(E, found.membership, k, two))
         if finer.evidence(rows) <= found.evidence(rows):
             break
+        same = np.abs(finer.share[:-1] / found.share - 1) <= MOVED
+        halves = {k: halves[k] for k in np.flatnonzero(same).tolist()}
         found = finer
     return found
 
@@ -76,16 +84,15 @@ def expectation_maximisation(
     >>> expectation_maximisation(E, np.ones(2), np.ones((2, 1))).level
     array([[1.]])
     """
-    rows, squares = counts.sum(), np.square(E)
-    P, last = membership, -np.inf
-    for _ in range(most_iterations):
-        share, level, variance = _maximise(E, squares, counts, P)
-        P, per_row = _expect(E, squares, share, level, variance)
-        likelihood = float(counts @ per_row)
-        if likelihood - last < SETTLED * rows:
-            break
-        last = likelihood
-    return Mixture(share, level, variance, P, likelihood)
+    from rescore.solvers import mixture_steps  # compiled, so imported only where groups are sought
+
+    P, rows = np.array(membership, order="C"), counts.sum()
+    E, counts = np.ascontiguousarray(E), np.ascontiguousarray(counts, dtype=np.float64)
+    pooled = np.maximum(counts @ np.square(E) / rows - np.square(counts @ E / rows), 1e-300)
+    share, (level, variance) = np.empty(P.shape[1]), np.empty((2, P.shape[1], E.shape[1]))
+    end = most_iterations, float(SETTLED * rows)
+    value = mixture_steps.alternate(E, counts, P, pooled, share, level, variance, *end)
+    return Mixture(share, level, variance, P, value)
 
 
 def as_mixture(E: Matrix, counts: Matrix, membership: Matrix) -> Mixture:
@@ -97,60 +104,39 @@ def as_mixture(E: Matrix, counts: Matrix, membership: Matrix) -> Mixture:
     array([[0.],
            [2.]])
     """
-    share, level, variance = _maximise(E, np.square(E), counts, membership)
-    _, per_row = _expect(E, np.square(E), share, level, variance)
-    return Mixture(share, level, variance, membership, float(counts @ per_row))
+    described = expectation_maximisation(E, counts, membership, 1)
+    return replace(described, membership=membership)
 
 
-def _maximise(
-    E: Matrix, squares: Matrix, counts: Matrix, P: Matrix
-) -> tuple[Matrix, Matrix, Matrix]:
-    """Shares (K,), levels and variances (K, d) of the groups with memberships P (n, K)."""
-    rows, M = counts.sum(), (P * counts[:, None]).T
-    pooled = np.maximum(counts @ squares / rows - np.square(counts @ E / rows), 1e-300)
-    size = M.sum(axis=1)[:, None] + 1e-10
-    level = M @ E / size
-    variance = np.maximum(M @ squares / size - level**2, SMALLEST * pooled)
-    # One pseudo-row of the pooled variance keeps a group of few rows from collapsing.
-    return size[:, 0] / rows, level, (variance * size + pooled) / (size + 1)
+class Halves(NamedTuple):
+    """A group of rows as two, and the log-likelihood that all its rows gain by it."""
+
+    gain: float
+    two: Mixture | None  # none where there are too few rows to look
 
 
-def _expect(
-    E: Matrix, squares: Matrix, share: Matrix, level: Matrix, variance: Matrix
-) -> tuple[Matrix, Matrix]:
-    """Membership (n, K), and the log-likelihood of every row (n,)."""
-    precision = 1 / variance
-    constant = np.log(share) - 0.5 * (
-        np.log(2 * np.pi * variance).sum(axis=1) + (level**2 * precision).sum(axis=1)
-    )
-    density = E @ (level * precision).T - 0.5 * squares @ precision.T + constant
-    top = density.max(axis=1)
-    density = np.exp(density - top[:, None])
-    total = density.sum(axis=1)
-    return density / total[:, None], top + np.log(total)
+def _halves(E: Matrix, counts: Matrix, inside: Matrix) -> Halves:
+    """The best two groups in the rows with memberships ``inside`` (n,) in one."""
+    at = np.flatnonzero(inside > PRESENT)
+    rows = float(counts[at] @ inside[at])
+    if rows < FEWEST * E.shape[1]:
+        return Halves(0.0, None)
+    some = at[np.unique(np.linspace(0, len(at) - 1, min(len(at), RACING)).astype(np.intp))]
+    c = counts[some] * inside[some]
+    gain, two = _split(E[some], c)
+    return Halves(gain * rows / c.sum(), two)
 
 
-def _best_split(E: Matrix, counts: Matrix, found: Mixture) -> Matrix | None:
-    """Memberships (n, K + 1) with that group in two whose rows gain the most by it."""
-    best, which, split = 0.0, 0, None
-    for k in range(found.count):
-        inside = found.membership[:, k]
-        at = np.flatnonzero(inside > PRESENT)
-        rows = float(counts[at] @ inside[at])
-        if rows < FEWEST * E.shape[1]:
-            continue
-        some = at[np.unique(np.linspace(0, len(at) - 1, min(len(at), RACING)).astype(np.intp))]
-        c = counts[some] * inside[some]
-        gain, two = _split(E[some], c)
-        if gain * rows / c.sum() > best:
-            best, which, split = gain * rows / c.sum(), k, two
-    if split is None:
-        return None
-    inside = found.membership[:, which]
-    P, _ = _expect(E, np.square(E), split.share, split.level, split.variance)
-    return np.c_[found.membership, inside * P[:, 1]] - np.outer(
-        inside * P[:, 1], np.arange(found.count + 1) == which
-    )
+def _divided(E: Matrix, membership: Matrix, k: int, two: Mixture) -> Matrix:
+    """Memberships (n, K + 1) with the second half of group k as a group of its own."""
+    from rescore.solvers import mixture_steps
+
+    P = np.empty((len(E), 2))
+    E = np.ascontiguousarray(E)
+    mixture_steps.expect(E, np.ones(len(E)), two.share, two.level, two.variance, P)
+    divided = np.column_stack([membership, membership[:, k] * P[:, 1]])
+    divided[:, k] *= P[:, 0]
+    return divided
 
 
 def _split(E: Matrix, c: Matrix) -> tuple[float, Mixture]:
