@@ -124,17 +124,17 @@ def simpson(nodes, seed):
     return rs.Dataset.from_arrays(in_units(X, "random", seed), truth=no_edges, groups=member)
 
 
-def changed_mechanisms(seed):
+def changed_mechanisms(spread, seed):
     """Rows of 20 variables, of which three groups have one mechanism redrawn each.
 
     The label of such a group is the name of its variable; the other rows are the base.  Noise
-    scales differ by a factor of up to 1.25 either way between groups.
+    scales differ between groups by a factor of up to ``spread`` either way.
     """
     rng = streams(seed)
     graph = GRAPHS["ER"](20, 2, rng.graph)
     member = group_members((0.4, 0.2, 0.2, 0.2), ROWS, rng.groups)
     scale = log_uniform(VARIABLE_SCALES, 20, rng.groups) * log_uniform(
-        (0.8, 1.25), (4, 20), rng.groups
+        (1 / spread, spread), (4, 20), rng.groups
     )  # (K, d)
     E = standard_noise("gauss", ROWS, 20, rng.noise) * scale[member]
     targets = rng.corruption.choice(np.flatnonzero(graph.any(axis=0)), 3, replace=False)
@@ -216,7 +216,10 @@ DATA = {
         )
     },
     "simpson": {f"{d} nodes": partial(simpson, d) for d in (2, 6)},
-    "targets": {"ER2, 20 nodes": changed_mechanisms},
+    "targets": {
+        "ER2, 20 nodes": partial(changed_mechanisms, 1.25),
+        "ER2, 20 nodes, noise of groups differs": partial(changed_mechanisms, 3.0),
+    },
     "learners": {"two groups, standardised": partial(TWO, units="standardised")},
     "sachs": {
         f"{name}, {'853' if observational else '7,466'} rows": partial(sachs, name, observational)

@@ -14,7 +14,7 @@ import numpy as np
 
 from rescore.moments import Cells, Matrix, Weights
 from rescore.protocols import Losses, Mask, Problem
-from rescore.solvers.noise import shape_gains
+from rescore.solvers.noise import Sample, looks_shaped, shape_gains, shaped_graph
 from rescore.solvers.order_search import Ordered, edge_price
 from rescore.validation import check_integer, check_number
 from rescore.weightings.mechanisms import (
@@ -31,6 +31,7 @@ from rescore.weightings.mixture import (
     expectation_maximisation,
     find_mixture,
 )
+from rescore.weightings.regimes import description_length, sharpened, with_regimes
 
 STARTS = 2  # of the order searches
 ROUNDS = 6  # of groups and graph in turn
@@ -92,7 +93,10 @@ class Environments:
         elif state.mixture.count == 1 or state.regrouped == ROUNDS:
             found = state
         else:
-            found = self._regrouped(problem, losses.edges(), state)
+            edges, parts = losses.edges(), (state.aside, state.own)
+            members = sharpened(problem, edges, state.mixture.membership, *parts)
+            found = self._described(problem, edges, members, *parts)
+            found = replace(found, regrouped=state.regrouped + 1)
         return found.weights, found
 
     def explain(self, state: Found | None) -> dict[str, Any]:
@@ -107,14 +111,17 @@ class Environments:
         """
         everyone = np.ones((problem.rows.shape[0], 1))
         pooled = grouped_order_search(problem, moments_of(problem, everyone)).best(STARTS)
-        first = self._follow(problem, pooled, self.most_groups)
-        if not (first.levels_differ or _peaks_apart(problem)):
-            return first
-        nothing = Ordered(0.0, problem.required, pooled.order)
-        other = self._follow(problem, nothing, min(self.most_groups, FEW))
-        return min(first, other, key=lambda found: found.cost)
+        ends = [self._follow(problem, pooled, self.most_groups)]
+        if ends[0][0].levels_differ or _peaks_apart(problem):
+            nothing = Ordered(0.0, problem.required, pooled.order)
+            ends.append(self._follow(problem, nothing, min(self.most_groups, FEW)))
+        found, graph = min(ends, key=lambda end: end[0].cost)
+        if found.mixture.count == 1:
+            graph = _of_any_noise(problem, graph)
+            found = min(found, _one_group(problem, graph.edges), key=lambda one: one.cost)
+        return self._with_regimes(problem, graph, found)
 
-    def _follow(self, problem: Problem, graph: Ordered, most: int) -> Found:
+    def _follow(self, problem: Problem, graph: Ordered, most: int) -> tuple[Found, Ordered]:
         """Groups and graph in turn, until the graph repeats; then mechanisms of their own."""
         found, seen = _one_group(problem, graph.edges), [graph.edges]
         counts = problem.row_counts()
@@ -122,10 +129,10 @@ class Environments:
             E = _residuals(problem, graph.edges, found)
             mixture = find_mixture(E, counts, most)
             if mixture.count == 1 or (turn < 2 and _alike(E, problem, mixture)):
-                return _one_group(problem, graph.edges, mixture)
+                return _one_group(problem, graph.edges, mixture), graph
             members = merged(problem, graph.edges, mixture.membership)
             if members.shape[1] == 1:
-                return _one_group(problem, graph.edges, mixture)
+                return _one_group(problem, graph.edges, mixture), graph
             mixture = as_mixture(E, counts, members)
             groups = moments_of(problem, members)
             aside = set_aside(problem, graph.edges, groups)
@@ -140,22 +147,43 @@ class Environments:
         if (aside != found.aside).any():
             graph = grouped_order_search(problem, groups, aside).best(STARTS, graph.order)
         own, graph = own_mechanisms(problem, graph, groups, aside)
-        return self._found(problem, graph.edges, found.mixture, aside, own)
+        return self._found(problem, graph.edges, found.mixture, aside, own), graph
 
-    def _regrouped(self, problem: Problem, edges: Mask, state: Found) -> Found:
-        """The same groups, as the residuals of this graph show them."""
-        E = _residuals(problem, edges, state)
-        start = state.mixture.membership
-        mixture = expectation_maximisation(E, problem.row_counts(), start)
-        found = self._found(problem, edges, mixture, state.aside, state.own)
-        return replace(found, regrouped=state.regrouped + 1)
+    def _with_regimes(self, problem: Problem, graph: Ordered, found: Found) -> Found:
+        """The same groups, and those of one changed mechanism that hide in the largest."""
+        for _ in range(ROUNDS):
+            members, K = found.mixture.membership, found.mixture.count
+            more = with_regimes(problem, graph.edges, members, found.aside, self.most_groups)
+            if more.shape[1] == K:
+                break
+            aside = np.append(found.aside, np.zeros(more.shape[1] - K, dtype=bool))
+            own, graph = own_mechanisms(problem, graph, moments_of(problem, more), aside)
+            if not own[K:].any():
+                break
+            more = sharpened(problem, graph.edges, more, aside, own)
+            changed = self._described(problem, graph.edges, more, aside, own)
+            if changed.cost >= found.cost:
+                break
+            found = changed
+        return found
+
+    def _described(
+        self, problem: Problem, edges: Mask, members: Matrix, aside: Mask, own: Mask
+    ) -> Found:
+        """These groups under this graph, but for those that no row is likeliest in."""
+        there = np.bincount(members.argmax(axis=1), minlength=len(aside)) > 0
+        members, aside, own = members[:, there], aside[there], own[there]
+        members = members / members.sum(axis=1, keepdims=True)
+        search = grouped_order_search(problem, moments_of(problem, members), aside, own)
+        E = _left_by(problem, search.coefficients(edges))
+        return self._found(problem, edges, as_mixture(E, problem.row_counts(), members), aside, own)
 
     def _found(
         self, problem: Problem, edges: Mask, mixture: Mixture, aside: Mask, own: Mask
     ) -> Found:
         rows = problem.row_counts() @ mixture.membership
         weights = _weights(problem, edges, mixture.membership, aside, own, self.tau)
-        cost = _cost(problem, edges, mixture.evidence(float(rows.sum())))
+        cost = description_length(problem, edges, mixture.membership, aside, own)
         levels = _levels_differ(mixture, float(rows.sum()))
         return Found(mixture, aside, own, weights, rows, cost, levels)
 
@@ -168,9 +196,23 @@ def _one_group(problem: Problem, edges: Mask, doubt: Mixture | None = None) -> F
     E = _left_by(problem, search.coefficients(edges))
     mixture = expectation_maximisation(E, counts, np.ones((n, 1)))
     rows = np.array([counts.sum()])
-    cost = _cost(problem, edges, _evidence_alike(E, problem))
+    price = edge_price(float(counts.sum()), d, 0.0)
+    cost = float(edges.sum() * price - _evidence_alike(E, problem))
     levels = doubt is not None and _levels_differ(doubt, rows[0])
     return Found(mixture, nothing[:, 0], nothing, problem.prior, rows, cost, levels)
+
+
+def _of_any_noise(problem: Problem, graph: Ordered) -> Ordered:
+    """The graph as noise that is not Gaussian would have it, if the residuals look like that.
+
+    An edge that points the wrong way has noise that changes with its cause.
+    """
+    sample = Sample.of(problem, problem.prior, least_share=0.0)
+    W = sample.search.coefficients(graph.edges)
+    if not looks_shaped(sample, W):
+        return graph
+    W = shaped_graph(sample, [W])
+    return Ordered(graph.score, W != 0, sample.order(W))
 
 
 def _peaks_apart(problem: Problem) -> bool:
@@ -188,12 +230,6 @@ def _levels_differ(mixture: Mixture, rows: float) -> bool:
     away = np.square(mixture.level - mixture.share @ mixture.level) / mixture.variance
     K, d = mixture.level.shape
     return bool((0.5 * rows * mixture.share[:, None] * away > edge_price(rows, K * d, 0.0)).any())
-
-
-def _cost(problem: Problem, edges: Mask, evidence: float) -> float:
-    """Minus the evidence of graph and groups, in the units of `_residuals`."""
-    rows = float(problem.row_counts().sum())
-    return float(edges.sum() * edge_price(rows, len(edges), 0.0) - evidence)
 
 
 def _residuals(problem: Problem, edges: Mask, found: Found) -> Matrix:
@@ -225,7 +261,7 @@ def _evidence_alike(E: Matrix, problem: Problem) -> float:
     variance = w @ np.square(E)
     varies = variance > 0
     gain, parameters = shape_gains(E[:, varies] / np.sqrt(variance[varies]), w, rows)
-    one = expectation_maximisation(E, counts, np.ones((len(E), 1)))
+    one = expectation_maximisation(E[:, varies], counts, np.ones((len(E), 1)))
     return float(one.evidence(rows) + gain.sum() - 0.5 * parameters.sum() * np.log(max(rows, 2.0)))
 
 

@@ -279,6 +279,8 @@ def own_mechanisms(
     while True:
         flagged = differs(problem, graph.edges, groups, aside, own)
         flagged &= ~own & ~aside[:, None]
+        # The shared coefficients may be those of one precise group, from which all others differ.
+        flagged[~aside] |= flagged.sum(axis=0) > 1
         flagged[core] = False
         joined = graph.edges | graph.edges.T | np.eye(d, dtype=bool)
         tried = []

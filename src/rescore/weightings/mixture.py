@@ -55,21 +55,18 @@ def find_mixture(E: Matrix, counts: Matrix, most: int) -> Mixture:
     found = expectation_maximisation(E, counts, np.ones((len(E), 1)))
     halves: dict[int, Halves] = {}  # of the groups that are as they were
     while found.count < most:
-        halves |= {
-            k: _halves(E, counts, found.membership[:, k])
-            for k in range(found.count)
-            if k not in halves
-        }
+        unknown = set(range(found.count)) - halves.keys()
+        halves |= {k: _halves(E, counts, found.membership[:, k]) for k in unknown}
         k = max(halves, key=lambda each: halves[each].gain)
-        two = halves[k].two
-        if two is None:
+        finer = _finer(E, counts, found, k, halves[k].two)
+        if finer is not None and finer.evidence(rows) > found.evidence(rows):
+            same = np.abs(finer.share[:-1] / found.share - 1) <= MOVED
+            halves = {each: halves[each] for each in np.flatnonzero(same).tolist()}
+            found = finer
+        elif len(unknown) == found.count:
             break
-        finer = expectation_maximisation(E, counts, _divided(E, found.membership, k, two))
-        if finer.evidence(rows) <= found.evidence(rows):
-            break
-        same = np.abs(finer.share[:-1] / found.share - 1) <= MOVED
-        halves = {k: halves[k] for k in np.flatnonzero(same).tolist()}
-        found = finer
+        else:  # what was remembered may be out of date: look again before giving up
+            halves = {}
     return found
 
 
@@ -127,6 +124,15 @@ def _halves(E: Matrix, counts: Matrix, inside: Matrix) -> Halves:
     return Halves(gain * rows / c.sum(), two)
 
 
+def _finer(
+    E: Matrix, counts: Matrix, found: Mixture, k: int, two: Mixture | None
+) -> Mixture | None:
+    """The mixture with group k in two."""
+    if two is None:
+        return None
+    return expectation_maximisation(E, counts, _divided(E, found.membership, k, two))
+
+
 def _divided(E: Matrix, membership: Matrix, k: int, two: Mixture) -> Matrix:
     """Memberships (n, K + 1) with the second half of group k as a group of its own."""
     from rescore.solvers import mixture_steps
@@ -162,11 +168,22 @@ def _split(E: Matrix, c: Matrix) -> tuple[float, Mixture]:
 
 def _cut(E: Matrix, c: Matrix, score: Matrix, cut: float) -> Mixture:
     """Where EM leads in a few iterations from the rows cut at a quantile of their score."""
+    upper = upper_part(score, c, cut)
+    return expectation_maximisation(E, c, np.column_stack([1 - upper, upper]), RACE)
+
+
+def upper_part(score: Matrix, c: Matrix, cut: float) -> Matrix:
+    """Most of the membership (n,) for scores above a quantile of rows counted ``c`` times.
+
+    Examples
+    --------
+    >>> upper_part(np.array([3.0, 1.0, 2.0]), np.ones(3), 0.7)
+    array([0.95, 0.05, 0.05])
+    """
     order = np.argsort(score, kind="stable")
     below = np.empty(len(score))
     below[order] = np.cumsum(c[order]) / c.sum()
-    upper = 0.05 + 0.9 * (below > cut)
-    return expectation_maximisation(E, c, np.column_stack([1 - upper, upper]), RACE)
+    return np.asarray(0.05 + 0.9 * (below > cut))
 
 
 def _leading(Z: Matrix, c: Matrix) -> Matrix:
