@@ -146,7 +146,7 @@ class Environments:
         aside = found.aside & ~shares_most(problem, graph.edges, groups, found.aside)
         if (aside != found.aside).any():
             graph = grouped_order_search(problem, groups, aside).best(STARTS, graph.order)
-        own, graph = own_mechanisms(problem, graph, groups, aside)
+        own, graph = own_mechanisms(problem, graph, groups, aside, nothing)
         return self._found(problem, graph.edges, found.mixture, aside, own), graph
 
     def _with_regimes(self, problem: Problem, graph: Ordered, found: Found) -> Found:
@@ -156,8 +156,9 @@ class Environments:
             more = with_regimes(problem, graph.edges, members, found.aside, self.most_groups)
             if more.shape[1] == K:
                 break
-            aside = np.append(found.aside, np.zeros(more.shape[1] - K, dtype=bool))
-            own, graph = own_mechanisms(problem, graph, moments_of(problem, more), aside)
+            new = np.zeros((more.shape[1] - K, len(graph.edges)), dtype=bool)
+            aside, own = np.append(found.aside, new.any(axis=1)), np.vstack([found.own, new])
+            own, graph = own_mechanisms(problem, graph, moments_of(problem, more), aside, own)
             if not own[K:].any():
                 break
             more = sharpened(problem, graph.edges, more, aside, own)

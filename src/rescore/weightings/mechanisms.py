@@ -265,16 +265,16 @@ def set_aside(problem: Problem, edges: Mask, groups: GroupMoments) -> Mask:
 
 
 def own_mechanisms(
-    problem: Problem, graph: Ordered, groups: GroupMoments, aside: Mask
+    problem: Problem, graph: Ordered, groups: GroupMoments, aside: Mask, own: Mask
 ) -> tuple[Mask, Ordered]:
     """Which groups have a mechanism of their own for which variables (K, d), and the graph then.
 
     An edge that points the wrong way has other coefficients in every group too.  So where a
     mechanism seems to differ, that variable's and its neighbours' are each left out of the shared
     graph in turn, the graph is searched again, and the cheapest choice is kept, while it pays.
+    Those known to be ``own`` (K, d) stay so.
     """
     d, core = len(graph.edges), int(groups.mass.argmax())
-    own = np.zeros((len(groups.mass), d), dtype=bool)
     cost, graph = _with_own(problem, graph, groups, aside, own)
     while True:
         flagged = differs(problem, graph.edges, groups, aside, own)
