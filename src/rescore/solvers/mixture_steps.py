@@ -40,7 +40,7 @@ def maximise(
         share[k] = size / rows
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
+@njit(cache=True)
 def expect(E: Any, counts: Any, share: Any, level: Any, variance: Any, P: Any) -> float:
     """Memberships (n, K) into P; returns the log-likelihood of all rows."""
     n, d = E.shape
