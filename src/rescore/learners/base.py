@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from rescore.fitting import (
     SCALE_FINDINGS,
     Fitted,
     Preparation,
+    Told,
     diagnose,
     learn,
     learn_moments,
@@ -280,7 +281,7 @@ class GraphLearner(StructureLearner):
 
     one_step = False  # whether the backbone's first step is its whole fit
     linear = False  # whether its graph is one of straight lines
-    directions = EVERY_EDGE  # what tells which way its edges point
+    directions: ClassVar[str | Told] = EVERY_EDGE  # what tells which way its edges point
     weighs_rows = True  # whether it can count some rows more than others
     standardize: bool = False
     forbidden: Edges | None = None
