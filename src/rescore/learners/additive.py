@@ -29,6 +29,7 @@ from rescore.validation import check_integer, check_number
 BENT = (0.1, 2.0, 40.0, 800.0)  # variances of what is not straight, in units of the noise
 SHAKEN = 0.1  # share of the variables that are moved anywhere before the search goes on
 FEWEST_SHAKEN = 2
+ROOM = 8  # times that of straight lines: what is forgotten when it is full costs more here
 
 
 def directions(problem: Problem, found: Result) -> Verdict:
@@ -212,7 +213,7 @@ class SmoothSearch(OrderSearch):
             float(self.penalty),
             most,
         )
-        self._grow(FIRST_NODES, FIRST_BRANCHES)
+        self._grow(ROOM * FIRST_NODES, ROOM * FIRST_BRANCHES)
 
     def best(self, starts: int, first: NDArray[np.int64] | None = None) -> Ordered:
         """Where the search leads from the likeliest order, and again from the best one, shaken."""

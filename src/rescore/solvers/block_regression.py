@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 from rescore.solvers import grow_shrink
 from rescore.solvers.grow_shrink import LEAST_GAIN, NEGLIGIBLE, SETTLED, SMALLEST, Floats, Ints
 
+# Sums in any order, so that they can be made four or eight at a time.
+FAST = {"reassoc", "contract", "nsz"}
 ROUNDS = 10  # of weighted least squares; of changes, so many for each parent
 
 
@@ -55,7 +57,7 @@ def gathered(scores: Any, P: Any, k: int, F: Any, r: Any) -> int:
     return p
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=FAST)
 def factored(A: Any, u: Any, p: int) -> None:
     """A (p, p) becomes its Cholesky factor L, and u becomes ``L⁻¹u``."""
     for a in range(p):
@@ -71,7 +73,7 @@ def factored(A: Any, u: Any, p: int) -> None:
         u[a] = left / A[a, a]
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=FAST)
 def inverted(A: Any, p: int) -> None:
     """The inverse of a lower triangular matrix, in its place."""
     for a in range(p):
@@ -86,13 +88,16 @@ def inverted(A: Any, p: int) -> None:
                 A[a, c] += slope * A[q, c]
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=FAST)
 def weighted(scores: Any, j: int, F: Any, r: Any, p: int, v: Any, A: Any, u: Any) -> float:
     """The factor of the matrix A above, and ``u = L⁻¹c``; returns ω."""
     S, n = scores.S, scores.n
     y = j * (S.shape[1] // scores.allowed.shape[0])
-    A[:p, :p], u[:p] = 0.0, 0.0
     total = 0.0
+    for a in range(p):
+        u[a] = 0.0
+        for c in range(p):  # the upper half too, which stays zero
+            A[a, c] = 0.0
     for g in range(S.shape[0]):
         if n[g, j] > 0:
             weight = n[g, j] / v[g]
@@ -108,7 +113,7 @@ def weighted(scores: Any, j: int, F: Any, r: Any, p: int, v: Any, A: Any, u: Any
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=FAST)
 def variances(scores: Any, j: int, F: Any, r: Any, p: int, b: Any, v: Any) -> float:
     """What b leaves in every group, with its ridge, into ``v`` (K,); returns ½ Σ n log v."""
     S, n = scores.S, scores.n
@@ -136,7 +141,7 @@ def variances(scores: Any, j: int, F: Any, r: Any, p: int, b: Any, v: Any) -> fl
     return value
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=FAST)
 def evidence(scores: Any, j: int, P: Any, k: int, b: Any, v: Any) -> float:
     """What variable j costs with the first k codes of P, but for the penalty.
 
@@ -145,7 +150,8 @@ def evidence(scores: Any, j: int, P: Any, k: int, b: Any, v: Any) -> float:
     room = max(k, 1) * (scores.S.shape[1] // scores.allowed.shape[0])
     F, r = np.empty(room, dtype=np.int64), np.empty(room)
     p = gathered(scores, P, k, F, r)
-    value = variances(scores, j, F, r, 0, b, v)
+    nothing = np.int64(0)  # a literal would be compiled for itself
+    value = variances(scores, j, F, r, nothing, b, v)
     if p == 0:
         return value
     A, u, total = np.empty((p, p)), np.empty(p), 0.0
@@ -161,7 +167,10 @@ def evidence(scores: Any, j: int, P: Any, k: int, b: Any, v: Any) -> float:
         value = better
         if settled:
             break
-    value += 0.5 * k * np.log(max(scores.n[:, j].sum(), 2.0))
+    rows = 0.0
+    for g in range(scores.S.shape[0]):
+        rows += scores.n[g, j]
+    value += 0.5 * k * np.log(max(rows, 2.0))
     for a in range(k, p):
         value += np.log(A[a, a]) - 0.5 * np.log(total * r[a])
     return value
@@ -176,9 +185,13 @@ def block_gain(
     Its features have the Gram matrix R (m, m) given the others', and the covariances c with what
     these leave of the variable, ``left``; the line has the variance ``line`` given other lines.
     """
-    L, u = R[:width, :width].copy(), c[:width].copy()
-    for a in range(1, width):
-        L[a, a] += total * r[a]
+    L, u = np.empty((width, width)), np.empty(width)
+    for a in range(width):
+        u[a] = c[a]
+        for q in range(a + 1):
+            L[a, q] = R[a, q]
+        if a > 0:
+            L[a, a] += total * r[a]
     factored(L, u, width)
     explained, price = 0.0, 0.5 * np.log(max(rows, 2.0)) - 0.5 * np.log(line)
     for a in range(width):
@@ -208,7 +221,7 @@ def best_level(
     return best, level, now
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=FAST)
 def projected(scores: Any, j: int, P: Any, k: int, v: Any, U: Any, u: Any) -> int:
     """``U = L⁻¹ A`` between the parents' features and all, (p, d·m), and ``u = L⁻¹c``."""
     S, n = scores.S, scores.n
@@ -218,7 +231,8 @@ def projected(scores: Any, j: int, P: Any, k: int, v: Any, U: Any, u: Any) -> in
     weighted(scores, j, F, r, p, v, A, u)
     for a in range(p):
         into = U[a]
-        into[:] = 0.0
+        for f in range(len(into)):
+            into[f] = 0.0
         for g in range(S.shape[0]):
             weight, row = n[g, j] / v[g], S[g, F[a]]
             for f in range(len(into)):
@@ -233,13 +247,16 @@ def projected(scores: Any, j: int, P: Any, k: int, v: Any, U: Any, u: Any) -> in
     return p
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=FAST)
 def given_parents(
     scores: Any, i: int, j: int, v: Any, U: Any, u: Any, p: int, R: Any, c: Any
 ) -> None:
     """The Gram matrix R of variable i's features and their covariances c, given the parents."""
     S, n, m = scores.S, scores.n, len(c)
-    R[:], c[:] = 0.0, 0.0
+    for a in range(m):
+        c[a] = 0.0
+        for q in range(a + 1):
+            R[a, q] = 0.0
     for g in range(S.shape[0]):
         weight = n[g, j] / v[g]
         for a in range(m):
@@ -291,7 +308,7 @@ def screened(scores: Any, j: int, P: Any, k: int, v: Any, gain: Any, level: Any)
                 line -= U[s, i * m] * U[s, i * m]
             if R[0, 0] > NEGLIGIBLE * whole:  # else the parents make it up
                 gain[i], level[i], _ = best_level(
-                    scores, i, R, c, m, line, total, left, rows, 0
+                    scores, i, R, c, m, line, total, left, rows, level[i]
                 )
 
 
@@ -343,7 +360,7 @@ def changes(
     return single, weakest
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=FAST)
 def given_others(A: Any, p: int, own: Any, width: int) -> Any:
     """``(C_ii)⁻¹`` of the features ``own``, with ``C = AᵀA`` and A lower triangular."""
     C, nothing = np.zeros((width, width)), np.zeros(width)
@@ -377,7 +394,7 @@ def settled(scores: Any, j: int, P: Any, k: int, fixed: int, b: Any, v: Any) -> 
         single, weakest = changes(scores, j, P, k, b, v, fixed, level)
         if single < 0 and weakest < 0:
             break
-        fewer = 0
+        fewer = np.int64(0)
         for s in range(k):
             if s != weakest:
                 trial[fewer] = P[s] % d + d * level[s] if together or s == single else P[s]
@@ -385,7 +402,12 @@ def settled(scores: Any, j: int, P: Any, k: int, fixed: int, b: Any, v: Any) -> 
         one = evidence(scores, j, trial, fewer, other, noise)
         if one + scores.penalty * fewer < value + scores.penalty * k - LEAST_GAIN:
             value, k = one, fewer
-            P[:k], b[:], v[:] = trial[:k], other, noise
+            for s in range(k):
+                P[s] = trial[s]
+            for a in range(len(b)):
+                b[a] = other[a]
+            for g in range(len(v)):
+                v[g] = noise[g]
         elif together:
             together = False
         else:
@@ -393,10 +415,9 @@ def settled(scores: Any, j: int, P: Any, k: int, fixed: int, b: Any, v: Any) -> 
     return value + scores.penalty * k, k
 
 
-@njit(cache=True)
 def shrunk(scores: Any, j: int, P: Any, k: int) -> tuple[float, int]:
     """The parents that stay, those required among them, at their best levels."""
-    fixed, room = 0, max(k, 1) * (scores.S.shape[1] // scores.allowed.shape[0])
+    fixed, room = np.int64(0), max(k, 1) * (scores.S.shape[1] // scores.allowed.shape[0])
     for i in range(scores.required.shape[0]):
         fixed += scores.required[i, j]
     return settled(scores, j, P, k, fixed, np.zeros(room), np.empty(scores.S.shape[0]))
@@ -417,7 +438,6 @@ def parents_at(scores: Any, forest: Any, j: int, node: int, P: Any) -> int:
     return k
 
 
-@njit(cache=True)
 def expand(scores: Any, forest: Any, j: int, node: int) -> bool:
     """Find the branches of a node, the best first; false if there is no more room."""
     d = scores.allowed.shape[0]
@@ -435,19 +455,19 @@ def expand(scores: Any, forest: Any, j: int, node: int) -> bool:
 @overload(grow_shrink.parents_at, strict=False)
 def _parents_at(scores: Any, forest: Any, j: Any, node: Any, P: Any) -> Any:
     if scores.instance_class is BlockScores:
-        return lambda scores, forest, j, node, P: parents_at(scores, forest, j, node, P)
+        return parents_at.py_func
     return None
 
 
 @overload(grow_shrink.expand, strict=False)
 def _expand(scores: Any, forest: Any, j: Any, node: Any) -> Any:
     if scores.instance_class is BlockScores:
-        return lambda scores, forest, j, node: expand(scores, forest, j, node)
+        return expand
     return None
 
 
 @overload(grow_shrink.shrunk, strict=False)
 def _shrunk(scores: Any, j: Any, P: Any, k: Any) -> Any:
     if scores.instance_class is BlockScores:
-        return lambda scores, j, P, k: shrunk(scores, j, P, k)
+        return shrunk
     return None

@@ -237,7 +237,6 @@ def _screened(scores: Any, j: int, P: Any, k: int, v: Any, gain: Any) -> None:
             gain[i] = -0.5 * rows * np.log(max(1.0 - share, NEGLIGIBLE))
 
 
-@njit(cache=True)
 def _expand(scores: Any, forest: Any, j: int, node: int) -> bool:
     """Find the branches of a node, the best first; false if there is no more room."""
     S, n = scores.S, scores.n
@@ -283,7 +282,6 @@ def branch(forest: Any, node: int, gain: Any, kind: Any, least: float) -> bool:
     return True
 
 
-@njit(cache=True)
 def _shrunk(scores: Any, j: int, P: Any, k: int) -> tuple[float, int]:
     """Take out parents while that lowers the score; P keeps the others, first those required."""
     fixed = 0
@@ -330,21 +328,21 @@ def shrunk(scores: Any, j: int, P: Any, k: int) -> tuple[float, int]:
 @overload(parents_at, strict=False)
 def _parents_at_columns(scores: Any, forest: Any, j: Any, node: Any, P: Any) -> Any:
     if scores.instance_class is Scores:
-        return lambda scores, forest, j, node, P: _parents(scores, forest, j, node, P)
+        return _parents.py_func
     return None
 
 
 @overload(expand, strict=False)
 def _expand_columns(scores: Any, forest: Any, j: Any, node: Any) -> Any:
     if scores.instance_class is Scores:
-        return lambda scores, forest, j, node: _expand(scores, forest, j, node)
+        return _expand
     return None
 
 
 @overload(shrunk, strict=False)
 def _shrunk_columns(scores: Any, j: Any, P: Any, k: Any) -> Any:
     if scores.instance_class is Scores:
-        return lambda scores, j, P, k: _shrunk(scores, j, P, k)
+        return _shrunk
     return None
 
 
