@@ -385,6 +385,8 @@ def settled(scores: Any, j: int, P: Any, k: int, fixed: int, b: Any, v: Any) -> 
     All levels at once, and the weakest parent out; where that does not help, one change alone.
     """
     d = scores.allowed.shape[0]
+    for s in range(k):  # a line may have come in before others showed its bends
+        P[s] += d * (P[s] < d)
     value = evidence(scores, j, P, k, b, v)
     trial, other, noise = P[:k].copy(), b.copy(), v.copy()
     level, together = np.empty(k, dtype=np.int64), True
