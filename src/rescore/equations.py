@@ -256,7 +256,7 @@ def from_arrays(kind: Any, arrays: Mapping[str, Any], d: int) -> Equations:
     if kind == "linear":
         wanted = {"W": (d, d), "mean": (d,), "offset": (d,), "scale": (d,)}
     elif kind == "additive":
-        K = np.shape(arrays.get("knots"))[-1:]
+        K = np.shape(arrays.get("knots", 0))[-1:]
         wanted = {"knots": (d, *K), "values": (d, d, *K), "bends": (d, d, *K), "slope": (d, d)}
         wanted |= dict.fromkeys(VECTORS, (d,))
     elif isinstance(kind, str) and kind in ACTIVATIONS:

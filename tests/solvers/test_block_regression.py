@@ -76,12 +76,14 @@ def test_straight_lines_are_least_squares(rows, search):
 def test_a_candidate_gains_what_the_evidence_says(search, codes):
     P, v = np.array([*codes, 0]), np.empty(1)
     now = blocks.evidence(search.scores, 1, P, len(codes), np.zeros(D * FEATURES), v)
-    gain, level = np.empty(D), np.zeros(D, dtype=np.int64)
-    blocks.screened(search.scores, 1, P, len(codes), v, gain, level)
+    gain, found = np.empty(D), np.zeros(D, dtype=np.int64)
+    blocks.screened(search.scores, 1, P, len(codes), v, gain, found)
     for i in {0, 2, 3} - {code % D for code in codes}:
-        each = [now - evidence(search, 1, (*codes, i + D * l))[0] for l in range(1 + len(BENT))]
+        each = [
+            now - evidence(search, 1, (*codes, i + D * level))[0] for level in range(1 + len(BENT))
+        ]
         assert gain[i] == pytest.approx(max(each), abs=1e-6)
-        assert level[i] == np.argmax(each)
+        assert found[i] == np.argmax(each)
 
 
 def test_levels_and_parents_are_the_best_of_all(search):
@@ -92,7 +94,7 @@ def test_levels_and_parents_are_the_best_of_all(search):
         kept = sorted(P[:k] % D)
         levels = product(range(1 + len(BENT)), repeat=k)
         best = min(
-            evidence(search, 1, [i + D * l for i, l in zip(kept, each, strict=True)])[0]
+            evidence(search, 1, [i + D * level for i, level in zip(kept, each, strict=True)])[0]
             for each in levels
         )
         assert value == pytest.approx(best + search.penalty * k, abs=1e-6)
@@ -124,7 +126,7 @@ def test_the_search_finds_the_least_of_all_orders(search):
         for k in range(1, len(before) + 1):
             for parents in combinations(before, k):
                 for levels in product(range(1 + len(BENT)), repeat=k):
-                    codes = [i + D * l for i, l in zip(parents, levels, strict=True)]
+                    codes = [i + D * level for i, level in zip(parents, levels, strict=True)]
                     costs.append(evidence(search, j, codes)[0] + search.penalty * k)
         return min(costs)
 

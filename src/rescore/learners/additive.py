@@ -16,7 +16,6 @@ from rescore.solvers import noise
 from rescore.solvers.order_search import (
     FIRST_BRANCHES,
     FIRST_NODES,
-    MOST_PARENTS,
     ROWS_PER_PARENT,
     SAME,
     Ordered,
@@ -85,7 +84,7 @@ class Additive(Unpenalised, GraphLearner):
     >>> list(model.causal_graph_.edges)
     [('dose', 'effect')]
     >>> print(model.diagnostics_["noise"]["summary"])
-    Causes are told from effects by bent functions, in any units: 1 of 1 edges. Every edge has a direction.
+    Bent functions tell causes from effects, in any units: 1 of 1 edges. Every edge has a direction.
     """
 
     one_step = True
@@ -178,6 +177,7 @@ class SmoothSearch(OrderSearch):
            [0, 0]])
     """
 
+    scores: Any = field(init=False)
     rough: Matrix = field(kw_only=True)  # (d·m,) of the features
     mean: Matrix = field(kw_only=True)  # (d·m,) of the features, all rows together
 
@@ -232,7 +232,7 @@ class SmoothSearch(OrderSearch):
         R = np.square(S[::FEATURES]).reshape(d, d, FEATURES).sum(axis=2)  # [j, i]
         return self._obedient(np.argsort(R.sum(axis=1) - R.sum(axis=0), kind="stable"))
 
-    def local(self, j: int, parents: NDArray[Any]) -> tuple[float, Any, Matrix]:  # type: ignore[override]
+    def local(self, j: int, parents: NDArray[Any]) -> tuple[float, Any, Matrix]:
         """What variable j costs with these parents, their codes, and the coefficients (d·m,)."""
         d, k = len(self.allowed), len(parents)
         codes = (parents + d * (len(self.scores.width) // 2)).astype(np.int64)
@@ -264,9 +264,7 @@ class SmoothSearch(OrderSearch):
         return np.asarray(self.mean[::FEATURES] - self.mean @ B)
 
 
-def _groups(
-    problem: Problem, basis: Basis, w: Weights, rows: float
-) -> tuple[GroupMoments, Matrix]:
+def _groups(problem: Problem, basis: Basis, w: Weights, rows: float) -> tuple[GroupMoments, Matrix]:
     """The features' moments in every group, and how many rows count in each variable, (K, d).
 
     Cells that count nothing in a variable's regression are not there for it.
@@ -304,13 +302,19 @@ def _told(graph: NDArray[np.int8], straight: int, grouped: bool) -> dict[str, An
     edges = int(((graph | graph.T) != 0).sum()) // 2
     both = int((graph & graph.T).sum()) // 2
     bent = edges - straight
-    by = "and by what all groups share, " if grouped else ""
-    told = f"Causes are told from effects by bent functions, {by}in any units: {bent} of {edges} edges."
+    by = "and what all groups share " if grouped else ""
+    told = f"Bent functions {by}tell causes from effects, in any units: {bent} of {edges} edges."
     if not edges:
         told = "There is no edge."
     elif bent == 0:
-        told = "All relations look straight, which rs.Linear() learns with more hypotheses on noise."
-    opened = f"Of {edges} edges {both} could as well be turned." if both else "Every edge has a direction."
+        told = (
+            "All relations look straight, which rs.Linear() learns with more hypotheses on noise."
+        )
+    opened = (
+        f"Of {edges} edges {both} could as well be turned."
+        if both
+        else "Every edge has a direction."
+    )
     return {
         "hypothesis": noise.GROUPED if grouped else noise.UNEQUAL,
         "summary": f"{told} {opened}" if edges else told,

@@ -17,7 +17,6 @@ from rescore.fitting import (
     SCALE_FINDINGS,
     Fitted,
     Preparation,
-    Told,
     diagnose,
     learn,
     learn_moments,
@@ -281,7 +280,9 @@ class GraphLearner(StructureLearner):
 
     one_step = False  # whether the backbone's first step is its whole fit
     linear = False  # whether its graph is one of straight lines
-    directions: ClassVar[str | Told] = EVERY_EDGE  # what tells which way its edges point
+    directions: ClassVar[Any] = (
+        EVERY_EDGE  # what tells which way its edges point: a word, or a `Told`
+    )
     weighs_rows = True  # whether it can count some rows more than others
     standardize: bool = False
     forbidden: Edges | None = None

@@ -2,9 +2,9 @@
 
 The moves of the order search are those of `grow_shrink`; what differs is what a parent is.  Each
 variable has m features, the first of which is the variable itself, and a parent has the code
-``i + d·level``: variable i with a function of that smoothness.  Its straight line is free; its other
-coefficients b are Gaussian with the precisions N·ridge in units of the noise, and are integrated
-out.  With k parents and p features a variable costs
+``i + d·level``: variable i with a function of that smoothness.  Its straight line is free; its
+other coefficients b are Gaussian with the precisions N·ridge in units of the noise, and are
+integrated out.  With k parents a variable costs
 
     ½ Σ_k n_kj log v_kj + ½ k log N + ½ log|A given the lines| − ½ Σ log(ω·ridge) + penalty·k,
     A = Σ_k n_kj/v_kj S_k + ω diag(ridge),   ω = Σ_k n_kj/v_kj,
@@ -150,7 +150,7 @@ def evidence(scores: Any, j: int, P: Any, k: int, b: Any, v: Any) -> float:
     room = max(k, 1) * (scores.S.shape[1] // scores.allowed.shape[0])
     F, r = np.empty(room, dtype=np.int64), np.empty(room)
     p = gathered(scores, P, k, F, r)
-    nothing = np.int64(0)  # a literal would be compiled for itself
+    nothing: Any = np.int64(0)  # a literal would be compiled for itself
     value = variances(scores, j, F, r, nothing, b, v)
     if p == 0:
         return value
@@ -204,19 +204,27 @@ def block_gain(
 
 @njit(cache=True)
 def best_level(
-    scores: Any, i: int, R: Any, c: Any, most: int, line: float, total: float, left: float,
-    rows: float, own: int,
+    scores: Any,
+    i: int,
+    R: Any,
+    c: Any,
+    most: int,
+    line: float,
+    total: float,
+    left: float,
+    rows: float,
+    own: int,
 ) -> tuple[float, int, float]:
     """The gain at the best level of at most ``most`` features, that level, the gain at ``own``."""
     m = scores.S.shape[1] // scores.allowed.shape[0]
     best, level, now = -np.inf, 0, 0.0
-    for l in range(len(scores.width)):
-        if scores.width[l] <= most:
-            r = scores.ridge[l, i * m : i * m + m]
-            one = block_gain(R, c, r, scores.width[l], line, total, left, rows)
+    for each in range(len(scores.width)):
+        if scores.width[each] <= most:
+            r = scores.ridge[each, i * m : i * m + m]
+            one = block_gain(R, c, r, scores.width[each], line, total, left, rows)
             if one > best:
-                best, level = one, l
-            if l == own:
+                best, level = one, each
+            if each == own:
                 now = one
     return best, level, now
 
@@ -396,7 +404,7 @@ def settled(scores: Any, j: int, P: Any, k: int, fixed: int, b: Any, v: Any) -> 
         single, weakest = changes(scores, j, P, k, b, v, fixed, level)
         if single < 0 and weakest < 0:
             break
-        fewer = np.int64(0)
+        fewer: Any = np.int64(0)
         for s in range(k):
             if s != weakest:
                 trial[fewer] = P[s] % d + d * level[s] if together or s == single else P[s]
@@ -419,7 +427,8 @@ def settled(scores: Any, j: int, P: Any, k: int, fixed: int, b: Any, v: Any) -> 
 
 def shrunk(scores: Any, j: int, P: Any, k: int) -> tuple[float, int]:
     """The parents that stay, those required among them, at their best levels."""
-    fixed, room = np.int64(0), max(k, 1) * (scores.S.shape[1] // scores.allowed.shape[0])
+    fixed: Any = np.int64(0)
+    room = max(k, 1) * (scores.S.shape[1] // scores.allowed.shape[0])
     for i in range(scores.required.shape[0]):
         fixed += scores.required[i, j]
     return settled(scores, j, P, k, fixed, np.zeros(room), np.empty(scores.S.shape[0]))

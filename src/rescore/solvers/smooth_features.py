@@ -100,12 +100,10 @@ def smooth(z: Matrix, w: Matrix) -> Smooth:
     np.False_
     """
     knots = quantile_knots(z)
-    found = Smooth(
-        np.arange(KNOTS, dtype=float),
-        *(np.zeros((KNOTS, FEATURES)) for _ in range(2)),
-        *(np.zeros(FEATURES) for _ in range(2)),
-        np.where(np.arange(FEATURES) == 0, 0.0, 1.0),
-    )
+    splines, lines = np.zeros((2, KNOTS, FEATURES)), np.zeros((3, FEATURES))
+    knots_apart = np.arange(KNOTS, dtype=float)
+    found = Smooth(knots_apart, splines[0], splines[1], lines[0], lines[1], lines[2])
+    found.rough[1:] = 1.0
     found.slope[0] = float(z.any())
     if len(knots) > 2:
         _fill(found, z, w, knots)
