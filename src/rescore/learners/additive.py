@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from rescore.algorithm import Result
 from rescore.directions import Totals, Verdict, open_directions
 from rescore.equations import Equations
+from rescore.graph.dag import precedence
 from rescore.learners.base import GraphLearner, Unpenalised
 from rescore.moments import Cells, GroupMoments, Matrix, Weights, simplest
 from rescore.protocols import Backbone, Mask, Problem, State, Status
@@ -193,7 +194,6 @@ class SmoothSearch(OrderSearch):
         return cls(S, n, *known, price, rough=basis.rough, mean=mean)
 
     def __post_init__(self) -> None:
-        from rescore.graph.dag import precedence
         from rescore.solvers import block_regression, grow_shrink  # compiled
 
         self._compiled, self._blocks = grow_shrink, block_regression

@@ -16,7 +16,7 @@ from rescore.protocols import Mask, Problem
 
 KNOTS = 20  # of every variable, fewer where it has few distinct values
 FEATURES = 10  # of every variable, itself among them: the smoothest that 20 knots allow
-FENCE = 3.0  # interquartile ranges beyond the quartiles from which functions are straight lines
+FENCE = 10.0  # interquartile ranges beyond the quartiles from which functions are straight lines
 APART = 1e-4  # share of the range that separates two knots at least
 NEGLIGIBLE = 1e-9  # share of the largest variance below which a direction is rounding
 
