@@ -165,6 +165,85 @@ class NetworkEquations:
         return named | {k: np.broadcast_to(v, len(self.centre)) for k, v in vectors.items()}
 
 
+@dataclass(frozen=True, eq=False)
+class AdditiveEquations:
+    """``x̂_j = offset_j + scale_j Σ_i f_ij(z_i)`` with ``z = (x − centre) / scale``.
+
+    Each f is a straight line plus a cubic spline, constant beyond its outer knots.
+
+    Examples
+    --------
+    >>> knots = np.array([[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]])
+    >>> slope, values = np.array([[0.0, 2.0], [0.0, 0.0]]), np.zeros((2, 2, 3))
+    >>> line = AdditiveEquations(knots, values, values, slope, np.zeros(2))
+    >>> line.predict(np.array([[1.5, 9.0]]))
+    array([[0., 3.]])
+    """
+
+    knots: Matrix  # (d, K), rising
+    values: Matrix  # (d, d, K) of the spline of i in the equation of j at the knots of i
+    bends: Matrix  # (d, d, K) its second derivatives there
+    slope: Matrix  # (d, d) of the lines
+    centre: Matrix  # (d,)
+    offset: Matrix | float = 0.0  # (d,)
+    scale: Matrix | float = 1.0  # (d,)
+    kind = "additive"
+
+    def predict(self, X: Matrix) -> Matrix:
+        """Every variable of every row from the others, (n, d)."""
+        return np.column_stack([self.variable(X, j) for j in range(len(self.slope))])
+
+    def variable(self, X: Matrix, j: int) -> Matrix:
+        """Variable j alone, (n,)."""
+        offset, scale = (np.broadcast_to(a, X.shape[1]) for a in (self.offset, self.scale))
+        total = np.zeros(len(X))
+        for i in np.flatnonzero((self.slope[:, j] != 0) | self.values[:, j].any(axis=1)):
+            z = (X[:, i] - self.centre[i]) / scale[i]
+            columns = self.values[i, j][:, None], self.bends[i, j][:, None]
+            total += self.slope[i, j] * z + cubic(z, self.knots[i], *columns)[:, 0]
+        return total * scale[j] + offset[j]
+
+    def shifted(self, by: Matrix) -> "AdditiveEquations":
+        """The same with ``by`` (d,) added to every prediction."""
+        return replace(self, offset=self.offset + by)
+
+    def rescaled(self, mean: Matrix, scale: Matrix) -> "AdditiveEquations":
+        """The same for variables ``mean + scale·x``."""
+        centre, offset = mean + scale * self.centre, mean + scale * self.offset
+        return replace(self, centre=centre, offset=offset, scale=scale * self.scale)
+
+    def arrays(self) -> dict[str, Matrix]:
+        """Knots, splines and slopes, and vectors (d,)."""
+        parts = ("knots", "values", "bends", "slope")
+        vectors = {k: np.broadcast_to(getattr(self, k), len(self.slope)) for k in VECTORS}
+        return {name: getattr(self, name) for name in parts} | vectors
+
+
+def cubic(z: Matrix, knots: Matrix, values: Matrix, bends: Matrix) -> Matrix:
+    """Cubic splines at z (n,) from values and second derivatives (K, c) at the knots, (n, c).
+
+    Constant beyond the outer knots.
+
+    Examples
+    --------
+    >>> tent = np.array([[0.0], [1.0], [0.0]])
+    >>> cubic(np.array([-1.0, 0.5, 1.0, 9.0]), np.array([0.0, 1.0, 2.0]), tent, 0 * tent)[:, 0]
+    array([0. , 0.5, 1. , 0. ])
+    """
+    z = np.clip(z, knots[0], knots[-1])
+    at = np.clip(np.searchsorted(knots, z, side="right") - 1, 0, len(knots) - 2)
+    h = np.diff(knots)[at]
+    low = (knots[at + 1] - z) / h
+    high = 1 - low
+    bend = h**2 / 6
+    return np.asarray(
+        low[:, None] * values[at]
+        + high[:, None] * values[at + 1]
+        + ((low**3 - low) * bend)[:, None] * bends[at]
+        + ((high**3 - high) * bend)[:, None] * bends[at + 1]
+    )
+
+
 def from_arrays(kind: Any, arrays: Mapping[str, Any], d: int) -> Equations:
     """The equations of d variables whose `Equations.arrays` these are.
 
@@ -176,6 +255,10 @@ def from_arrays(kind: Any, arrays: Mapping[str, Any], d: int) -> Equations:
     """
     if kind == "linear":
         wanted = {"W": (d, d), "mean": (d,), "offset": (d,), "scale": (d,)}
+    elif kind == "additive":
+        K = np.shape(arrays.get("knots", 0))[-1:]
+        wanted = {"knots": (d, *K), "values": (d, d, *K), "bends": (d, d, *K), "slope": (d, d)}
+        wanted |= dict.fromkeys(VECTORS, (d,))
     elif isinstance(kind, str) and kind in ACTIVATIONS:
         wanted = _network_shapes(arrays, d)
     else:
@@ -184,6 +267,8 @@ def from_arrays(kind: Any, arrays: Mapping[str, Any], d: int) -> Equations:
         raise ValueError(f"The shapes of the arrays are not those of {d} {kind} equations.")
     if kind == "linear":
         return LinearEquations(**arrays)
+    if kind == "additive":
+        return AdditiveEquations(**arrays)
     vectors = {name: arrays[name] for name in VECTORS}
     depth = (len(arrays) - len(VECTORS)) // 2
     layers = tuple((arrays[f"weights{k}"], arrays[f"bias{k}"]) for k in range(depth))

@@ -23,6 +23,7 @@ from rescore.weight_box import likelihood_units, prior_weights, rows_stood_for
 from rescore.weightings.fixed import Uniform
 
 BY_NOISE, BY_CLASS, EVERY_EDGE = "noise", "class", "every edge"  # what tells directions
+Told = Callable[[Problem, Result], Verdict]
 SCALE_FINDINGS = {"scale", "scale_ratio"}
 LARGE_CORRELATION = 0.5
 SMALLEST_SHARE = 1e-12  # of a variance that counts as noise rather than rounding
@@ -104,7 +105,7 @@ def learn(
     preparation: Preparation,
     *,
     groups: Any = None,
-    told_by: str = EVERY_EDGE,
+    told_by: str | Told = EVERY_EDGE,
     warmup: int = 1,
     max_steps: int = 100,
     on_step: Callable[[Record], Any] | None = None,
@@ -133,8 +134,13 @@ def learn(
     return Fitted(table, kept, whole, row_losses, told, *equations, directions, obeyed)
 
 
-def _directions(problem: Problem, found: Result, told_by: str) -> Verdict:
-    """What is known of the directions, by the noise, by the class alone, or of every edge."""
+def _directions(problem: Problem, found: Result, told_by: str | Told) -> Verdict:
+    """What is known of the directions, by the noise, by the class alone, or of every edge.
+
+    Or by a function of the learner's own.
+    """
+    if callable(told_by):
+        return told_by(problem, found)
     if told_by == BY_NOISE:
         return verdict(problem, found.W, found.weights)
     known = cpdag(found.W) if told_by == BY_CLASS else (found.W != 0).astype(np.int8)

@@ -9,7 +9,7 @@ import rescore as rs
 def test_clean_data_exit_with_zero_and_show_notes(cli, data):
     result = cli("check", data)
     assert result.exit_code == 0
-    assert "1 note." in result.stdout
+    assert "2 notes." in result.stdout
     assert "sortable" in result.stdout
 
 
@@ -61,7 +61,10 @@ def test_the_options_of_fit_are_understood(cli, table, tmp_path):
     words = ("--weights", "w", "--groups", "g", "--drop", "t", "--delimiter", ";", "--decimal", ",")
     result = cli("check", tmp_path / "t.csv", *words, "--json", "--strict")
     assert result.exit_code == 0, result.output
-    assert [one["code"] for one in json.loads(result.stdout)["findings"]] == ["sortable"]
+    assert [one["code"] for one in json.loads(result.stdout)["findings"]] == [
+        "sortable",
+        "relations",
+    ]
     table.to_csv(tmp_path / "bare.csv", index=False, header=False)
     assert cli("check", tmp_path / "bare.csv", "--no-header").exit_code == 0
 

@@ -15,6 +15,7 @@ import pytest
 from rescore import weight_box
 from rescore.algorithm import rescore
 from rescore.graph.dag import is_dag
+from rescore.learners.additive import AdditiveBackbone
 from rescore.learners.baselines import EmptyBackbone, RandomBackbone, SortNRegressBackbone
 from rescore.learners.custom import Completed
 from rescore.learners.dagma import DagmaBackbone
@@ -104,6 +105,7 @@ BACKBONES = {
     "ordered": OrderBackbone(),
     "ordered, repeated": Repeated(OrderBackbone()),
     "ordered, as a user's own": Completed(OrderBackbone(), threshold=0.3),
+    "additive": AdditiveBackbone(),
     "notears": NotearsBackbone(),
     "notears-polynomial": NotearsBackbone(constraint="polynomial"),
     "dagma": DagmaBackbone(),

@@ -26,6 +26,7 @@ LEARNERS: dict[str, str] = {
     "Dagma": ".dagma",
     "Golem": ".golem",
     "GES": ".ges",
+    "Additive": ".additive",
     "NotearsMLP": ".networks.notears_mlp",
     "GranDAG": ".networks.gran_dag",
     "DICD": ".dicd",

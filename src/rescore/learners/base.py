@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -280,7 +280,9 @@ class GraphLearner(StructureLearner):
 
     one_step = False  # whether the backbone's first step is its whole fit
     linear = False  # whether its graph is one of straight lines
-    directions = EVERY_EDGE  # what tells which way its edges point
+    directions: ClassVar[Any] = (
+        EVERY_EDGE  # what tells which way its edges point: a word, or a `Told`
+    )
     weighs_rows = True  # whether it can count some rows more than others
     standardize: bool = False
     forbidden: Edges | None = None

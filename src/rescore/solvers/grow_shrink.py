@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import overload
 from numpy.typing import NDArray
 
 NEGLIGIBLE = 1e-12  # share of a variance below which a column is a combination of others
@@ -236,7 +237,6 @@ def _screened(scores: Any, j: int, P: Any, k: int, v: Any, gain: Any) -> None:
             gain[i] = -0.5 * rows * np.log(max(1.0 - share, NEGLIGIBLE))
 
 
-@njit(cache=True)
 def _expand(scores: Any, forest: Any, j: int, node: int) -> bool:
     """Find the branches of a node, the best first; false if there is no more room."""
     S, n = scores.S, scores.n
@@ -245,35 +245,43 @@ def _expand(scores: Any, forest: Any, j: int, node: int) -> bool:
     k = _parents(scores, forest, j, node, P)
     b = np.zeros(k + 1)
     profiled(S, n, j, P, k, b, v)
-    forest.first[node], forest.branches[node] = forest.used[1], 0
     if k >= scores.most_parents:
+        forest.first[node], forest.branches[node] = forest.used[1], 0
         return True
     gain = np.empty(d)
     _screened(scores, j, P, k, v, gain)
     for m in range(k):
         gain[P[m]] = 0.0
-    many = 0
     for i in range(d):
-        if not scores.allowed[i, j] or gain[i] <= LENIENT * scores.penalty:
+        if not scores.allowed[i, j]:
             gain[i] = 0.0
-        many += gain[i] > 0.0
-    if forest.used[1] + many > forest.candidate.shape[0]:
-        forest.first[node] = -1
-        return False
-    for i in range(d):
-        if gain[i] > 0.0:  # inserted among those found so far; equals stay in their order
-            at = forest.used[1]
-            while at > forest.first[node] and gain[forest.candidate[at - 1]] < gain[i]:
-                forest.candidate[at] = forest.candidate[at - 1]
-                at -= 1
-            forest.candidate[at] = i
-            forest.below[forest.used[1]] = -1
-            forest.used[1] += 1
-    forest.branches[node] = many
-    return True
+    return branch(forest, node, gain, np.zeros(d, dtype=np.int64), LENIENT * scores.penalty)
 
 
 @njit(cache=True)
+def branch(forest: Any, node: int, gain: Any, kind: Any, least: float) -> bool:
+    """Give a node its branches, candidates that gain more than ``least``, the best first.
+
+    Candidate i is written as ``i + d·kind[i]``.  False if there is no more room.
+    """
+    d, many = len(gain), 0
+    for i in range(d):
+        many += gain[i] > least
+    if forest.used[1] + many > forest.candidate.shape[0]:
+        return False
+    forest.first[node], forest.branches[node] = forest.used[1], many
+    for i in range(d):
+        if gain[i] > least:  # inserted among those found so far; equals stay in their order
+            at = forest.used[1]
+            while at > forest.first[node] and gain[forest.candidate[at - 1] % d] < gain[i]:
+                forest.candidate[at] = forest.candidate[at - 1]
+                at -= 1
+            forest.candidate[at] = i + d * kind[i]
+            forest.below[forest.used[1]] = -1
+            forest.used[1] += 1
+    return True
+
+
 def _shrunk(scores: Any, j: int, P: Any, k: int) -> tuple[float, int]:
     """Take out parents while that lowers the score; P keeps the others, first those required."""
     fixed = 0
@@ -302,16 +310,52 @@ def _shrunk(scores: Any, j: int, P: Any, k: int) -> tuple[float, int]:
     return value + scores.penalty * k, k
 
 
+def parents_at(scores: Any, forest: Any, j: int, node: int, P: Any) -> int:
+    """The parents at a node, into ``P``; returns how many.  By the type of the scores."""
+    raise NotImplementedError  # compiled only
+
+
+def expand(scores: Any, forest: Any, j: int, node: int) -> bool:
+    """Find the branches of a node, the best first; false if there is no more room."""
+    raise NotImplementedError
+
+
+def shrunk(scores: Any, j: int, P: Any, k: int) -> tuple[float, int]:
+    """Take out parents while that lowers the score, which it returns, and how many stay."""
+    raise NotImplementedError
+
+
+@overload(parents_at, strict=False)
+def _parents_at_columns(scores: Any, forest: Any, j: Any, node: Any, P: Any) -> Any:
+    if scores.instance_class is Scores:
+        return _parents.py_func
+    return None
+
+
+@overload(expand, strict=False)
+def _expand_columns(scores: Any, forest: Any, j: Any, node: Any) -> Any:
+    if scores.instance_class is Scores:
+        return _expand
+    return None
+
+
+@overload(shrunk, strict=False)
+def _shrunk_columns(scores: Any, j: Any, P: Any, k: Any) -> Any:
+    if scores.instance_class is Scores:
+        return _shrunk
+    return None
+
+
 @njit(cache=True)
 def _grown(scores: Any, forest: Any, j: int, before: Any) -> int:
     """The node that growing ends at; -1 if there is no more room."""
-    node = j
+    node, d = j, len(before)
     while True:
-        if forest.first[node] < 0 and not _expand(scores, forest, j, node):
+        if forest.first[node] < 0 and not expand(scores, forest, j, node):
             return -1
         taken = -1
         for at in range(forest.first[node], forest.first[node] + forest.branches[node]):
-            if before[forest.candidate[at]]:
+            if before[forest.candidate[at] % d]:
                 taken = at
                 break
         if taken < 0:
@@ -333,9 +377,9 @@ def least_score(scores: Any, forest: Any, j: int, before: Any) -> float:
     if node < 0:
         return np.nan
     if np.isnan(forest.final[node]):
-        P = np.empty(scores.S.shape[1], dtype=np.int64)
-        k = _parents(scores, forest, j, node, P)
-        forest.final[node] = _shrunk(scores, j, P, k)[0]
+        P = np.empty(len(before), dtype=np.int64)
+        k = parents_at(scores, forest, j, node, P)
+        forest.final[node] = shrunk(scores, j, P, k)[0]
     return forest.final[node]
 
 
@@ -419,9 +463,9 @@ def chosen(scores: Any, forest: Any, order: Any, A: Any) -> Any:
         if node < 0:
             return values
         P = np.empty(d, dtype=np.int64)
-        values[j], k = _shrunk(scores, j, P, _parents(scores, forest, j, node, P))
+        values[j], k = shrunk(scores, j, P, parents_at(scores, forest, j, node, P))
         for m in range(k):
-            A[P[m], j] = True
+            A[P[m] % d, j] = True
         before[j] = True
     return values
 
@@ -433,7 +477,7 @@ def chosen_of(scores: Any, forest: Any, j: int, before: Any, parents: Any) -> bo
     if node < 0:
         return False
     P = np.empty(len(before), dtype=np.int64)
-    _, k = _shrunk(scores, j, P, _parents(scores, forest, j, node, P))
+    _, k = shrunk(scores, j, P, parents_at(scores, forest, j, node, P))
     for m in range(k):
-        parents[P[m]] = True
+        parents[P[m] % len(before)] = True
     return True

@@ -12,6 +12,7 @@ from scipy import linalg
 
 from rescore.protocols import Codes
 from rescore.studies.first_graph import of_first_fit
+from rescore.studies.relations import of_relations
 from rescore.tables.convert import DataWarning
 from rescore.tables.findings import SINGULAR, Finding, findings
 from rescore.tables.table import Table, as_table, group_codes, row_labels
@@ -103,7 +104,8 @@ def check(X: Any, sample_weight: Any = None, groups: Any = None) -> Checkup:
 
     Columns that cannot be read are left out of the rest.  A first graph by ordered least squares
     shows whether rows look alike, and whether the scales of the variables order causes before
-    effects.
+    effects.  Another by smooth functions shows whether relations look linear, additive or joint,
+    which says what learner to begin with.
 
     Parameters
     ----------
@@ -141,7 +143,8 @@ def check(X: Any, sample_weight: Any = None, groups: Any = None) -> Checkup:
     count = rows_stood_for(sample_weight, prior)
     if rows is not None:
         found += of_table(rows, count, codes)
-        found += of_first_fit(_independent(rows, found), prior[used], count, codes)
+        looked_at = _independent(rows, found), prior[used], count
+        found += [*of_first_fit(*looked_at, codes), *of_relations(*looked_at)]
     return Checkup.of(found)
 
 
