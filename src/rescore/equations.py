@@ -244,6 +244,69 @@ def cubic(z: Matrix, knots: Matrix, values: Matrix, bends: Matrix) -> Matrix:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class GaussianProcessEquations:
+    """``x̂_j = Σ_a c_aj exp(−½ Σ_i ρ_ij (x_i − z_ai)²)`` over m rows z that were seen in the fit.
+
+    Examples
+    --------
+    >>> equations = GaussianProcessEquations(
+    ...     inputs=np.array([[0.0, 0.0]]),
+    ...     dual=np.array([[0.0, 2.0]]),
+    ...     relevance=np.array([[0.0, 2.0], [0.0, 0.0]]),  # x1 has the parent x0
+    ...     centre=np.zeros(2),
+    ... )
+    >>> equations.predict(np.array([[0.0, 9.0], [1.0, 9.0]])).round(3)
+    array([[0.   , 2.   ],
+           [0.   , 0.736]])
+    """
+
+    inputs: Matrix  # (m, d), centred and in units of the scale
+    dual: Matrix  # (m, d), how much each row counts for each variable
+    relevance: Matrix  # (d, d), ``[i, j]`` of variable i for variable j
+    centre: Matrix  # (d,), subtracted from the inputs
+    offset: Matrix | float = 0.0  # (d,), added to the outputs
+    scale: Matrix | float = 1.0  # (d,), in which inputs and outputs are measured
+    kind = "gaussian-process"
+
+    def predict(self, X: Matrix) -> Matrix:
+        """Every variable of every row from the others, (n, d)."""
+        return np.column_stack([self.variable(X, j) for j in range(len(self.centre))])
+
+    def variable(self, X: Matrix, j: int) -> Matrix:
+        """Variable j alone, (n,)."""
+        parents = np.flatnonzero(self.relevance[:, j])
+        root = np.sqrt(self.relevance[parents, j])
+        offset, scale = (np.broadcast_to(a, len(self.centre)) for a in (self.offset, self.scale))
+        U = (X[:, parents] - self.centre[parents]) / scale[parents] * root
+        V = self.inputs[:, parents] * root
+        size = max(1, CHUNK * 64 // max(len(V), 1))  # rows at a time: memory stays small
+        parts = [U[start : start + size] for start in range(0, len(U), size)] or [U]
+        sums = [np.exp(-_half_distances(part, V)) @ self.dual[:, j] for part in parts]
+        return np.concatenate(sums) * scale[j] + offset[j]
+
+    def shifted(self, by: Matrix) -> "GaussianProcessEquations":
+        """The same with ``by`` (d,) added to every prediction."""
+        return replace(self, offset=self.offset + by)
+
+    def rescaled(self, mean: Matrix, scale: Matrix) -> "GaussianProcessEquations":
+        """The same for variables ``mean + scale·x``."""
+        centre, offset = mean + scale * self.centre, mean + scale * self.offset
+        return replace(self, centre=centre, offset=offset, scale=scale * self.scale)
+
+    def arrays(self) -> dict[str, Matrix]:
+        """Rows, their weights, the relevances, and vectors (d,)."""
+        vectors = {"centre": self.centre, "offset": self.offset, "scale": self.scale}
+        whole = {"inputs": self.inputs, "dual": self.dual, "relevance": self.relevance}
+        return whole | {k: np.broadcast_to(v, len(self.centre)) for k, v in vectors.items()}
+
+
+def _half_distances(U: Matrix, V: Matrix) -> Matrix:
+    """Half the squared distances between the rows of U and those of V."""
+    squares = np.square(U).sum(axis=1)[:, None] + np.square(V).sum(axis=1)
+    return np.maximum(squares / 2 - U @ V.T, 0.0)
+
+
 def from_arrays(kind: Any, arrays: Mapping[str, Any], d: int) -> Equations:
     """The equations of d variables whose `Equations.arrays` these are.
 
@@ -259,6 +322,9 @@ def from_arrays(kind: Any, arrays: Mapping[str, Any], d: int) -> Equations:
         K = np.shape(arrays.get("knots", 0))[-1:]
         wanted = {"knots": (d, *K), "values": (d, d, *K), "bends": (d, d, *K), "slope": (d, d)}
         wanted |= dict.fromkeys(VECTORS, (d,))
+    elif kind == "gaussian-process":
+        seen = (len(arrays["inputs"]) if "inputs" in arrays else 0, d)
+        wanted = {"inputs": seen, "dual": seen, "relevance": (d, d)} | dict.fromkeys(VECTORS, (d,))
     elif isinstance(kind, str) and kind in ACTIVATIONS:
         wanted = _network_shapes(arrays, d)
     else:
@@ -269,6 +335,8 @@ def from_arrays(kind: Any, arrays: Mapping[str, Any], d: int) -> Equations:
         return LinearEquations(**arrays)
     if kind == "additive":
         return AdditiveEquations(**arrays)
+    if kind == "gaussian-process":
+        return GaussianProcessEquations(**arrays)
     vectors = {name: arrays[name] for name in VECTORS}
     depth = (len(arrays) - len(VECTORS)) // 2
     layers = tuple((arrays[f"weights{k}"], arrays[f"bias{k}"]) for k in range(depth))

@@ -20,6 +20,7 @@ from rescore.learners.baselines import EmptyBackbone, RandomBackbone, SortNRegre
 from rescore.learners.custom import Completed
 from rescore.learners.dagma import DagmaBackbone
 from rescore.learners.dicd import DICDBackbone
+from rescore.learners.gaussian_process import GaussianProcessBackbone
 from rescore.learners.ges import GESBackbone
 from rescore.learners.golem import GolemBackbone
 from rescore.learners.linear import OrderBackbone
@@ -111,6 +112,7 @@ BACKBONES = {
     "dagma": DagmaBackbone(),
     "golem-ev": GolemBackbone(),
     "golem-nv": GolemBackbone(variance="unequal"),
+    "gaussian-process": GaussianProcessBackbone(n_starts=0, most_rows=60),
     "notears-mlp": NotearsMLPBackbone(hidden=(4,)),
     "notears-mlp-paper": PaperMLPBackbone(hidden=(2,), lambda1=0.002),
     "gran-dag": GranDAGBackbone(neighbours=None, hidden=(4,)),
@@ -290,7 +292,7 @@ def test_the_losses_are_squared_residuals_in_the_units_of_the_data(backbone, cha
     assert (residual <= chain.var(axis=0) * 1.05).all()
     if isinstance(backbone, RandomBackbone | EmptyBackbone):
         return  # nothing is learned, so little is explained
-    assert residual[1:].sum() < 0.5 * chain.var(axis=0)[1:].sum()
+    assert (residual / chain.var(axis=0)).mean() < 0.5  # whichever end the learner begins at
 
 
 def test_masks_are_honoured(players, chain):

@@ -36,6 +36,7 @@ PARTS = {
     "InversePropensity": "rescore.weightings.fixed",
     "Knowledge": "rescore.known_edges",
     "Neural": "rescore.weightings.neural",
+    "Precision": "rescore.weightings.precision",
     "ReScore": "rescore.learners.rescore",
     "Uniform": "rescore.weightings.fixed",
 }

@@ -27,6 +27,7 @@ LEARNERS: dict[str, str] = {
     "Golem": ".golem",
     "GES": ".ges",
     "Additive": ".additive",
+    "GaussianProcess": ".gaussian_process",
     "NotearsMLP": ".networks.notears_mlp",
     "GranDAG": ".networks.gran_dag",
     "DICD": ".dicd",

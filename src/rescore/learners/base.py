@@ -284,6 +284,7 @@ class GraphLearner(StructureLearner):
         EVERY_EDGE  # what tells which way its edges point: a word, or a `Told`
     )
     weighs_rows = True  # whether it can count some rows more than others
+    automatic_weighting = "balanced"  # what `ReScore` chooses for it, unless told
     standardize: bool = False
     forbidden: Edges | None = None
     required: Edges | None = None
@@ -388,6 +389,7 @@ class LinearLearner(GraphLearner):
 
     linear = True
     directions = BY_NOISE
+    automatic_weighting = "environments"
 
     def fit_moments(
         self,

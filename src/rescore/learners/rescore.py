@@ -14,6 +14,7 @@ from rescore.weightings.balanced import Balanced
 from rescore.weightings.environments import Environments
 from rescore.weightings.exact import LOSSES, Exact
 from rescore.weightings.fixed import InversePropensity, Uniform
+from rescore.weightings.precision import Precision
 
 WEIGHTINGS = (
     "auto",
@@ -22,8 +23,15 @@ WEIGHTINGS = (
     "exact",
     "inverse-propensity",
     "neural",
+    "precision",
     "uniform",
 )
+# Those that look at whole fits, and how many fits before they first do.
+OF_WHOLE_FITS: dict[str, tuple[Any, int]] = {
+    "environments": (Environments, 0),
+    "balanced": (Balanced, 1),
+    "precision": (Precision, 1),
+}
 USUAL_TAU = 0.5  # of exact and neural weights, where none is given
 HIDDEN = (10, 10)  # of the network behind neural weights, for learners that are not linear
 
@@ -40,16 +48,18 @@ class ReScore(StructureLearner):
     tau : "auto" or float in (0, 1]
         The box C(τ): weights stay between τ/n and 1/(τn).  1 is the plain learner.
     weighting : {"auto", "environments", "balanced", "exact", "inverse-propensity", "neural", \
-            "uniform"} or object
+            "precision", "uniform"} or object
         How the weights are chosen.  "environments" finds latent groups of rows that share the
         mechanisms and differ in noise or level, and weighs every cell by the precision of its
         group; rows of another model are set aside.  "balanced" weighs whole rows, so that groups
-        whose noise differs are balanced.  Rows that look alike keep equal weights.  "exact" gives
-        the rows that fit worst the ceiling of the box, "neural" lets the paper's network learn
-        them.  "auto" is exact if ``tau`` is given, otherwise environments with linear learners
-        and balanced with others.  "uniform" is the plain learner, also around weights of your
-        own in ``sample_weight``.  "inverse-propensity" gives every group the same weight in all;
-        it needs ``groups``.  Or a Weighting such as ``rescore.weightings.exact.Exact(tau=0.2)``.
+        whose noise differs are balanced.  "precision" weighs cells by the precision of groups
+        found in the learner's own residuals.  Rows that look alike keep equal weights.  "exact"
+        gives the rows that fit worst the ceiling of the box, "neural" lets the paper's network
+        learn them.  "auto" is exact if ``tau`` is given, otherwise what suits the learner:
+        environments with linear ones, precision with Gaussian processes, balanced with others.
+        "uniform" is the plain learner, also around weights of your own in ``sample_weight``.
+        "inverse-propensity" gives every group the same weight in all; it needs ``groups``.  Or a
+        Weighting such as ``rescore.weightings.exact.Exact(tau=0.2)``.
     loss : {"nll", "raw"}
         How "exact" and "neural" rank rows: by Gaussian likelihood with a variance per variable,
         or by the paper's plain sum of squared residuals.
@@ -111,9 +121,9 @@ class ReScore(StructureLearner):
         chosen = check_choice("weighting", self.weighting, WEIGHTINGS)
         tau = None if self.tau == "auto" else check_number("tau", self.tau, above=0, at_most=1)
         if chosen == "auto":
-            chosen = ("environments" if learner.linear else "balanced") if tau is None else "exact"
-        if chosen in ("environments", "balanced"):
-            kind, start = (Environments, 0) if chosen == "environments" else (Balanced, 1)
+            chosen = learner.automatic_weighting if tau is None else "exact"
+        if chosen in OF_WHOLE_FITS:
+            kind, start = OF_WHOLE_FITS[chosen]
             return InnerPlayer(kind() if tau is None else kind(tau), start, whole_fits=True)
         if chosen == "inverse-propensity":
             return InnerPlayer(InversePropensity())

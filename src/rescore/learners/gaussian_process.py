@@ -1,0 +1,327 @@
+"""Gaussian processes: an order of the variables, and parents chosen jointly by evidence."""
+
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rescore.equations import Equations, GaussianProcessEquations
+from rescore.graph.dag import topological_order
+from rescore.learners.base import Unpenalised
+from rescore.moments import Matrix, Weights, simplest, standardised
+from rescore.protocols import Backbone, Mask, Problem, State, Status
+from rescore.solvers.gaussian_orders import (
+    Costs,
+    Found,
+    consistent,
+    improved,
+    parents,
+    spread_rows,
+    threshold,
+    total,
+)
+from rescore.solvers.relevance import Fit, Target, fresh, predictor
+from rescore.validation import check_integer, check_number, check_seed
+
+SCREENED, SEARCHED = 400, 1000  # rows on which moves are first looked at, and decided
+ROUNDS = 4  # of moves in the order, at most
+FAINTEST = 1e-6  # of a row that counts as one: what a cell of weight zero counts
+
+
+@dataclass(eq=False, repr=False)
+class GaussianProcess(Unpenalised):
+    """Gaussian processes (nonlinear, joint): parents found together, by the evidence for each.
+
+    Every variable is a smooth function of its causes plus noise, ``x_j = f_j(causes) + e_j``,
+    with a Gaussian process for f_j: a length scale for each cause, an amplitude and a noise
+    variance of its own, all learned.  Small networks (`NotearsMLP`) propose orders of the
+    variables; all that come before a variable are its candidates at once; causes and effects
+    change places where the evidence is better; and in the end a cause stays if the evidence
+    without it is worse than chance allows.  Units make no difference to the evidence, they only
+    help to propose orders.  The strength of an edge is the log evidence that it is worth.
+
+    Parameters
+    ----------
+    false_edges : float
+        How many edges to expect by chance in the whole graph, where there are none.
+    n_starts : int
+        Orders that networks propose, at most three: with noise of one size in the units given,
+        of one size in standard units, and of a size for each variable.  With 0, the columns by
+        their spread are where the search starts.
+    hidden : tuple of int
+        Units in each hidden layer of these networks.
+    most_rows : int
+        Rows at most that the final fits see, drawn at random; the time grows with their cube:
+        2,000 rows take two to three CPU minutes with 20 variables.  Orders are searched on 1,000.
+    standardize : bool
+        Fit on columns of deviation one: here it matters only for the proposed orders.
+    forbidden, required, knowledge : pairs of names, and `Knowledge` or its file, optional
+        Edges that must not or must be in the graph; all three are joined.
+    max_steps : int
+        Steps at most: the proposals, rounds of moves, the final fits.
+    random_state : int, optional
+        Seed of the networks' initial weights; None is 0.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> rng = np.random.default_rng(0)
+    >>> dose = rng.normal(size=200)
+    >>> X = pd.DataFrame({"effect": np.sin(2 * dose) + 0.5 * rng.normal(size=200), "dose": dose})
+    >>> list(GaussianProcess().fit(X).causal_graph_.edges)
+    [('dose', 'effect')]
+    """
+
+    automatic_weighting = "precision"
+
+    false_edges: float = 0.2
+    _: KW_ONLY
+    n_starts: int = 3
+    hidden: tuple[int, ...] = (10,)
+    most_rows: int = 2000
+    random_state: int | None = None
+
+    def backbone(self) -> Backbone:
+        """What takes the steps, with the parameters given here."""
+        return GaussianProcessBackbone(
+            self.false_edges,
+            self.n_starts,
+            tuple(self.hidden),
+            self.most_rows,
+            check_seed(self.random_state),
+        )
+
+
+class Inputs(NamedTuple):
+    """The distinct rows in standard units, rows and columns in an order of their own.
+
+    So that permuted or repeated rows and permuted columns give the very same fits.
+    """
+
+    X: NDArray[np.float32]  # (distinct rows, d)
+    columns: NDArray[np.intp]  # (d,): column k of X is the table's columns[k]
+    distinct: NDArray[np.intp]  # (n,): row i of the table is row distinct[i] of X
+    mean: Matrix  # (d,), of the table's columns
+    deviation: Matrix  # (d,)
+
+    def outward(self, A: Matrix) -> Matrix:
+        """A (d, d) in the order of the table's columns."""
+        place = np.argsort(self.columns)
+        return A[np.ix_(place, place)]
+
+    def inward(self, A: Mask) -> Mask:
+        """A (d, d) in the order of these columns."""
+        return A[np.ix_(self.columns, self.columns)]
+
+
+class _Search(NamedTuple):
+    """Where the search stands; variables by their place among the inputs' columns."""
+
+    inputs: Inputs
+    w: Weights | None  # the weights that the costs belong to
+    few: Any  # Costs on the rows that moves are first looked at
+    some: Any  # Costs on those that decide about them
+    found: Found
+    rows: NDArray[np.intp]  # those of the fits
+    worth: Matrix | None = None  # (d, d), of the final edges
+    round: int = 0
+
+
+@dataclass(frozen=True)
+class GaussianProcessBackbone:
+    """``max Σ_j log p(x_j | its predecessors)`` over orders, then edges worth a threshold.
+
+    ``p`` is the evidence of a Gaussian process with a relevance per input (`solvers.relevance`),
+    the noise variance of cell ij being ``v_j / c_ij``, c the weights in rows.  Steps: orders
+    proposed by networks, of which the best is kept; rounds of moves in the order; the final fits
+    and parents on all rows, up to ``most_rows``.
+    """
+
+    false_edges: float = 0.2
+    n_starts: int = 3
+    hidden: tuple[int, ...] = (10,)
+    most_rows: int = 2000
+    seed: int = 0
+    threshold = 0.0
+
+    def __post_init__(self) -> None:
+        check_number("false_edges", self.false_edges, above=0)
+        check_integer("n_starts", self.n_starts, at_least=0)
+        check_integer("most_rows", self.most_rows, at_least=2)
+
+    def init(self, problem: Problem) -> State:
+        """No edges."""
+        inputs = prepare(problem)
+        d = len(inputs.columns)
+        nothing = Fit(0.0, fresh(np.zeros(d, dtype=bool)), np.zeros(d))
+        start = Found(tuple(range(d)), dict.fromkeys(range(d), nothing))
+        rows = spread_rows(len(inputs.X), SCREENED)
+        return State(_Search(inputs, None, None, None, start, rows))
+
+    def step(self, problem: Problem, w: Weights, state: State) -> State:
+        """A proposal, a round of moves, or the final fits."""
+        search: _Search = state.params
+        w = simplest(w)
+        if search.w is None:
+            return self._told(self._proposed(problem, w, search))
+        if not np.array_equal(np.asarray(search.w), np.asarray(w)):
+            search = self._on_weights(problem, w, search)
+        last = search.round > 0 and (search.found.moves == 0 or search.round == ROUNDS)
+        if last:
+            return self._told(self._final(problem, w, search), Status.CONVERGED)
+        required = search.inputs.inward(problem.required)
+        found = improved(search.few, search.some, search.found, required, self._least(problem))
+        return self._told(search._replace(found=found, round=search.round + 1))
+
+    def losses(self, problem: Problem, state: State) -> Matrix:
+        """The squared noise (n, d) of every row, as its prediction from the others shows it."""
+        search: _Search = state.params
+        inputs = search.inputs
+        noise = _noise(problem, problem.prior if search.w is None else search.w, inputs)
+        R = np.empty(inputs.X.shape)
+        for j, fit in search.found.fits.items():
+            R[:, j] = _noises(inputs.X, search.rows, noise, j, fit)
+        R = R[:, np.argsort(inputs.columns)] * inputs.deviation
+        return np.square(R)[inputs.distinct]
+
+    def adjacency(self, state: State) -> Matrix:
+        """What the edges are worth, (d, d); before the end, the relevances."""
+        search: _Search = state.params
+        A = search.worth
+        if A is None:
+            fits = search.found.fits
+            A = np.column_stack([fits[j].relevance for j in range(len(fits))])
+        return search.inputs.outward(A)
+
+    def equations(self, problem: Problem, state: State, W: Matrix) -> Equations:
+        """The mean functions of the processes, given the edges of W alone."""
+        search: _Search = state.params
+        inputs = search.inputs
+        noise = _noise(problem, problem.prior if search.w is None else search.w, inputs)
+        edges, d = inputs.inward(W != 0), len(W)
+        X = inputs.X[search.rows]
+        theta, dual = np.zeros((d, d + 2)), np.zeros((len(X), d))
+        for j, fit in search.found.fits.items():
+            theta[j] = np.r_[np.where(edges[:, j], fit.relevance, 0.0), fit.theta[-2:]]
+            dual[:, j] = predictor(theta[j], Target(X, X[:, j], noise[search.rows, j])).dual
+        place = np.argsort(inputs.columns)
+        return GaussianProcessEquations(
+            inputs=X[:, place].astype(np.float64),
+            dual=dual[:, place] * np.exp(theta[place, -2]),
+            relevance=theta[place][:, place].T,
+            centre=inputs.mean,
+            offset=inputs.mean,
+            scale=inputs.deviation,
+        )
+
+    def _least(self, problem: Problem) -> float:
+        """The log evidence that chance would exceed as often as is asked for."""
+        pairs = np.triu(problem.allowed | problem.allowed.T).sum()
+        return threshold(self.false_edges, int(pairs))
+
+    def _told(self, search: _Search, status: Status = Status.RUNNING) -> State:
+        trace = {"objective": total(search.found.fits), "h": 0.0, "moves": search.found.moves}
+        return State(search, status, trace)
+
+    def _proposed(self, problem: Problem, w: Weights, search: _Search) -> _Search:
+        """The best of the orders that networks propose, by evidence on few rows."""
+        inputs = search.inputs
+        required = inputs.inward(problem.required)
+        few = self._costs(problem, w, inputs, SCREENED)
+        place = np.argsort(inputs.columns)
+        proposed = [[int(place[v]) for v in order] for order in self._orders(problem, w)]
+        by_spread = [] if proposed else [list(range(len(place)))]
+        orders = dict.fromkeys(consistent(order, required) for order in proposed + by_spread)
+        tried = [Found(order, few.along(order)) for order in orders]
+        best = min(tried, key=lambda one: total(one.fits))
+        some = self._costs(problem, w, inputs, SEARCHED)
+        rows = spread_rows(len(inputs.X), min(SEARCHED, self.most_rows))
+        found = Found(best.order, some.along(best.order))
+        return search._replace(w=w, few=few, some=some, found=found, rows=rows)
+
+    def _orders(self, problem: Problem, w: Weights) -> Iterator[list[int]]:
+        """In the units given; in standard ones; and with a noise variance for each variable."""
+        from rescore.learners.networks.notears_mlp import CYCLES, NotearsMLPBackbone
+        from rescore.learners.networks.rows import outward
+
+        standard = replace(problem, rows=problem.rows.standardised(problem.prior))
+        ways = ((problem, "equal"), (standard, "equal"), (standard, "unequal"))
+        for given, variance in ways[: self.n_starts]:
+            networks = NotearsMLPBackbone(hidden=self.hidden, variance=variance, seed=self.seed)
+            state = networks.init(given)
+            for _ in CYCLES:
+                state = networks.step(given, w, state)
+            edges = outward(state.params.inputs, state.params.edges)
+            yield list(topological_order(edges.astype(float)))
+
+    def _on_weights(self, problem: Problem, w: Weights, search: _Search) -> _Search:
+        """The same order, fitted anew to rows that count in another way."""
+        inputs, order = search.inputs, search.found.order
+        few = self._costs(problem, w, inputs, SCREENED)
+        some = self._costs(problem, w, inputs, SEARCHED)
+        fits = some.refitted(order, search.found.fits)
+        rows = spread_rows(len(inputs.X), min(SEARCHED, self.most_rows))
+        return search._replace(w=w, few=few, some=some, found=Found(order, fits), rows=rows)
+
+    def _costs(self, problem: Problem, w: Weights, inputs: Inputs, most: int) -> Costs:
+        rows = spread_rows(len(inputs.X), min(most, self.most_rows))
+        noise = _noise(problem, w, inputs)[rows]
+        return Costs(inputs.X[rows], noise, inputs.inward(problem.allowed))
+
+    def _final(self, problem: Problem, w: Weights, search: _Search) -> _Search:
+        """The fits on all rows, and the parents that are each worth the threshold."""
+        costs = self._costs(problem, w, search.inputs, self.most_rows)
+        order, required = search.found.order, search.inputs.inward(problem.required)
+        fits = costs.refitted(order, search.found.fits)
+        worth, kept, least = np.zeros(required.shape), {}, self._least(problem)
+        for j in order:
+            kept[j], worth[:, j] = parents(costs.target(j), fits[j], required[:, j], least)
+        rows = spread_rows(len(search.inputs.X), self.most_rows)
+        return search._replace(found=Found(order, kept), rows=rows, worth=worth)
+
+
+def prepare(problem: Problem) -> Inputs:
+    """Standard units under the prior, equal rows merged.
+
+    Examples
+    --------
+    >>> inputs = prepare(Problem.unconstrained(np.array([[1.0, 6.0], [1.0, 6.0], [4.0, 0.0]])))
+    >>> print(inputs.X.round(2))
+    [[-0.71  0.71]
+     [ 1.41 -1.41]]
+    """
+    X = problem.rows.matrix()
+    Z, mean, deviation = standardised(X, problem.prior)
+    columns = np.lexsort((mean, np.ptp(X, axis=0)))
+    used = problem.allowed.any(axis=0) | problem.allowed.any(axis=1)
+    single = np.where(used, Z, 0.0)[:, columns].astype(np.float32)
+    distinct, place = np.unique(single, axis=0, return_inverse=True)
+    return Inputs(distinct, columns, place.ravel(), mean, deviation)
+
+
+def _noise(problem: Problem, w: Weights, inputs: Inputs) -> Matrix:
+    """The relative noise variance of every cell, (distinct rows, d): one over the rows it counts.
+
+    In single precision: sums of weights in another order give the same.
+    """
+    cells = np.asarray(w) * problem.effective_rows(problem.prior)
+    cells = cells[:, inputs.columns] if cells.ndim == 2 else cells[:, None]
+    counted = [np.bincount(inputs.distinct, column) for column in cells.T]
+    counts = np.column_stack(counted).astype(np.float32)
+    noise = 1 / np.maximum(counts, FAINTEST).astype(np.float64)
+    return np.broadcast_to(noise, inputs.X.shape)
+
+
+def _noises(
+    X: NDArray[np.float32], rows: NDArray[np.intp], noise: Matrix, j: int, fit: Fit
+) -> Matrix:
+    """The noise of variable j, in its deviations, (n,): each row predicted from the others."""
+    fitted = predictor(fit.theta, Target(X[rows], X[rows, j], noise[rows, j]))
+    E = np.empty(len(X))
+    E[rows] = fitted.noises()
+    others = np.setdiff1d(np.arange(len(X)), rows)
+    for part in np.array_split(others, len(others) // len(rows) + 1):
+        E[part] = fitted.noises_of(X[part], X[part, j], noise[part, j])
+    return E

@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+
+import rescore as rs
+from rescore.algorithm import rescore
+from rescore.graph.dag import is_dag
+from rescore.learners.gaussian_process import GaussianProcessBackbone
+from rescore.protocols import Problem, Status
+from rescore.weightings.fixed import Uniform
+
+TRUE = {(0, 2), (1, 2), (2, 3)}
+QUICK = {"n_starts": 0}  # without networks, which take longer to compile than all else
+
+
+@pytest.fixture(scope="module")
+def joint():
+    """Two causes that act only together, and an effect of their effect."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(150, 4))
+    X[:, 2] = 2 * np.sin(X[:, 0] * X[:, 1]) + 0.3 * X[:, 2]
+    X[:, 3] = np.cos(2 * X[:, 2]) + 0.3 * X[:, 3]
+    return X
+
+
+@pytest.fixture(scope="module")
+def plain(joint):
+    return rescore(Problem.unconstrained(joint), GaussianProcessBackbone(**QUICK), Uniform())
+
+
+def edges(W):
+    return set(map(tuple, np.argwhere(W).tolist()))
+
+
+def test_causes_that_act_only_together_are_found(plain):
+    assert edges(plain.W) == TRUE
+    assert plain.status is Status.CONVERGED
+
+
+def test_units_make_no_difference_to_the_graph(joint):
+    units = np.array([100.0, 1e-3, 7.0, 1e4])
+    found = rescore(
+        Problem.unconstrained(joint * units + units), GaussianProcessBackbone(**QUICK), Uniform()
+    )
+    assert edges(found.W) == TRUE
+
+
+def test_the_losses_leave_each_row_out(joint, plain):
+    """So a flexible fit does not hide noise: they are larger than the residuals of the fit."""
+    fitted = np.square(joint - plain.equations.predict(joint))[:, 2:].mean(axis=0)
+    assert (plain.losses[:, 2:].mean(axis=0) > fitted).all()
+    np.testing.assert_allclose(plain.losses[:, 2:].mean(axis=0), 0.09, rtol=0.8)
+
+
+def test_predictions_follow_the_function(joint, plain):
+    grid = np.random.default_rng(0).uniform(-1, 1, size=(50, 4))
+    error = plain.equations.predict(grid)[:, 2] - 2 * np.sin(grid[:, 0] * grid[:, 1])
+    assert np.abs(error).mean() < 0.15
+
+
+def test_more_rows_than_it_may_see_still_have_losses(joint):
+    backbone = GaussianProcessBackbone(most_rows=100, **QUICK)
+    found = rescore(Problem.unconstrained(joint), backbone, Uniform())
+    assert is_dag(found.W)
+    assert np.isfinite(found.losses).all()
+    assert found.equations.arrays()["inputs"].shape == (100, 4)
+
+
+def test_fewer_false_edges_may_be_asked_for(joint):
+    strict = GaussianProcessBackbone(false_edges=1e-200, **QUICK)
+    assert len(edges(rescore(Problem.unconstrained(joint), strict, Uniform()).W)) < 3
+
+
+def test_groups_in_its_residuals_become_weights_of_cells():
+    """Half of the rows know the effect far better: they count more in its regression alone."""
+    rng = np.random.default_rng(1)
+    n = 150
+    good = np.arange(n) < n // 2
+    X = rng.normal(size=(n, 3))
+    X[:, 1] = np.sin(2 * X[:, 0]) + np.where(good, 0.05, 1.0) * X[:, 1]
+    X[:, 2] = np.cos(2 * X[:, 0]) + np.where(good, 1.0, 0.05) * X[:, 2]
+    model = rs.ReScore(rs.GaussianProcess(**QUICK)).fit(X)
+    assert model.diagnostics_["weighting"]["groups"] >= 2
+    w = model.cell_weight_.to_numpy()
+    assert w[good, 1].mean() > 4 * w[~good, 1].mean()
+    assert w[good, 2].mean() < w[~good, 2].mean() / 4
+    assert edges(model.adjacency_matrix_.to_numpy()) == {(0, 1), (0, 2)}
+
+
+def test_rows_that_are_alike_are_the_plain_learner_bit_for_bit(joint):
+    plain = rs.GaussianProcess(**QUICK).fit(joint)
+    model = rs.ReScore(rs.GaussianProcess(**QUICK)).fit(joint)
+    assert model.diagnostics_["weighting"]["groups"] == 1
+    assert (model.adjacency_matrix_ == plain.adjacency_matrix_).all(axis=None)
+
+
+def test_it_comes_back_from_disk(joint, tmp_path):
+    model = rs.GaussianProcess(**QUICK).fit(joint)
+    rs.save(model, tmp_path)
+    np.testing.assert_allclose(rs.load(tmp_path).predict(joint), model.predict(joint))

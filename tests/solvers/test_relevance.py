@@ -1,0 +1,102 @@
+import numpy as np
+import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+from rescore.solvers.gaussian_orders import Costs, parents, threshold
+from rescore.solvers.relevance import (
+    JITTER,
+    Fit,
+    Target,
+    cost,
+    cost_alone,
+    fresh,
+    kernel,
+    maximise,
+    negative_evidence,
+    predictor,
+)
+
+
+@pytest.fixture(scope="module")
+def target():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 4)).astype(np.float32)
+    y = (np.sin(2 * X[:, 0]) * X[:, 1] + 0.3 * rng.normal(size=80)).astype(np.float32)
+    return Target(X, y, rng.uniform(0.5, 2, size=80))
+
+
+@pytest.fixture
+def theta():
+    return np.array([0.8, 0.3, 0.1, 1.5, 0.2, -1.0])
+
+
+def test_the_evidence_is_that_of_scikit_learn(target, theta):
+    A, v = np.exp(theta[-2:])
+    kernel = ConstantKernel(A) * RBF(1 / np.sqrt(theta[:-2]))
+    model = GaussianProcessRegressor(kernel, alpha=v * target.noise + JITTER * A, optimizer=None)
+    theirs = model.fit(target.X.astype(float), target.y.astype(float)).log_marginal_likelihood()
+    ours = -negative_evidence(theta, target, np.float64)[0] - 40 * np.log(2 * np.pi)
+    assert ours == pytest.approx(theirs, rel=1e-9)
+
+
+def test_the_gradient_is_that_of_finite_differences(target, theta):
+    _, gradient = negative_evidence(theta, target, np.float64)
+    for k, step in enumerate(1e-6 * np.eye(6)):
+        up, down = (negative_evidence(theta + s, target, np.float64)[0] for s in (step, -step))
+        assert gradient[k] == pytest.approx((up - down) / 2e-6, rel=1e-5, abs=1e-6)
+
+
+def test_single_precision_comes_close(target, theta):
+    value, gradient = negative_evidence(theta, target)
+    exact, slope = negative_evidence(theta, target, np.float64)
+    assert value == pytest.approx(exact, rel=1e-4)
+    np.testing.assert_allclose(gradient, slope, rtol=1e-2, atol=1e-2)
+    assert cost_alone(theta, target) == pytest.approx(cost(theta, target)[0], rel=1e-5)
+
+
+def test_a_row_repeated_k_times_is_a_row_with_less_noise(target, theta):
+    """Up to a constant that no parameter changes but the noise: the slopes in the rest agree."""
+    k = np.random.default_rng(1).integers(1, 4, 80)
+    again = Target(np.repeat(target.X, k, axis=0), np.repeat(target.y, k), np.ones(k.sum()))
+    merged = target._replace(noise=1 / k)
+    one = negative_evidence(theta, again, np.float64)[1][:-1]
+    other = negative_evidence(theta, merged, np.float64)[1][:-1]
+    np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3)
+
+
+def test_rows_are_left_out_as_if_they_had_not_been_there(target, theta):
+    fitted = predictor(theta, target).left_out()
+    rest = np.arange(1, 80)
+    part = Target(target.X[rest], target.y[rest], target.noise[rest])
+    guess = kernel(theta, target.X[:1], part.X) @ predictor(theta, part).dual
+    assert fitted[0] == pytest.approx(target.y[0] - guess[0], rel=1e-6)
+    other = predictor(theta, part).noises_of(target.X[:1], target.y[:1], target.noise[:1])
+    assert predictor(theta, target).noises()[0] == pytest.approx(other[0], rel=1e-5)
+
+
+def test_the_search_ends_where_no_input_would_help(target):
+    every = np.ones(4, dtype=bool)
+    fit = maximise(target, every, fresh(every), 100)
+    assert fit.cost < cost(fresh(every), target)[0]
+    assert (fit.slope[fit.relevance == 0] > -0.1).all()
+    fit, worth = parents(target, fit, np.zeros(4, dtype=bool), least=4.0)
+    assert list(np.flatnonzero(worth)) == [0, 1]
+
+
+def test_all_go_where_nothing_is_worth_it_but_what_is_required(target, theta):
+    required = np.array([False, False, True, False])
+    fit = Fit(cost(theta, target)[0], theta, np.zeros(4))
+    fit, worth = parents(target, fit, required, least=1e9)
+    assert set(np.flatnonzero(worth)) <= {2}
+
+
+def test_forbidden_causes_are_no_candidates(target):
+    allowed = ~np.eye(4, dtype=bool)
+    allowed[0, 3] = False
+    fit = Costs(target.X, np.ones((80, 4)), allowed).fit(3, [0, 1, 2])
+    assert fit.relevance[0] == 0
+
+
+def test_more_pairs_ask_for_more_evidence():
+    assert threshold(0.5, 1000) > threshold(0.5, 100) > threshold(5, 100)
