@@ -238,7 +238,7 @@ class GaussianProcessBackbone:
         best = min(tried, key=lambda one: total(one.fits))
         some = self._costs(problem, w, inputs, SEARCHED)
         rows = spread_rows(len(inputs.X), min(SEARCHED, self.most_rows))
-        found = Found(best.order, some.along(best.order))
+        found = Found(best.order, some.along(best.order, best.fits))
         return search._replace(w=w, few=few, some=some, found=found, rows=rows)
 
     def _orders(self, problem: Problem, w: Weights) -> Iterator[list[int]]:
@@ -261,7 +261,7 @@ class GaussianProcessBackbone:
         inputs, order = search.inputs, search.found.order
         few = self._costs(problem, w, inputs, SCREENED)
         some = self._costs(problem, w, inputs, SEARCHED)
-        fits = some.refitted(order, search.found.fits)
+        fits = some.along(order, search.found.fits)
         rows = spread_rows(len(inputs.X), min(SEARCHED, self.most_rows))
         return search._replace(w=w, few=few, some=some, found=Found(order, fits), rows=rows)
 
@@ -274,7 +274,7 @@ class GaussianProcessBackbone:
         """The fits on all rows, and the parents that are each worth the threshold."""
         costs = self._costs(problem, w, search.inputs, self.most_rows)
         order, required = search.found.order, search.inputs.inward(problem.required)
-        fits = costs.refitted(order, search.found.fits)
+        fits = costs.along(order, search.found.fits)
         worth, kept, least = np.zeros(required.shape), {}, self._least(problem)
         for j in order:
             kept[j], worth[:, j] = parents(costs.target(j), fits[j], required[:, j], least)

@@ -55,19 +55,31 @@ class Costs:
         """Variable j, to be explained."""
         return Target(self.X, self.X[:, j], self.noise[:, j])
 
-    def fit(self, j: int, before: Iterable[int], near: Fit | None = None) -> Fit:
-        """Variable j on those of its predecessors that are allowed, from a fit nearby."""
-        candidates = np.zeros(len(self.allowed), dtype=bool)
-        candidates[list(before)] = True
-        candidates &= self.allowed[:, j]
+    def fit(
+        self, j: int, before: Iterable[int], near: Fit | None = None, start: Fit | None = None
+    ) -> Fit:
+        """Variable j on those of its predecessors that are allowed.
+
+        From a fit on neighbouring predecessors, from one of the same on other rows, or from none.
+        """
+        candidates = self._candidates(j, before)
         key = j, frozenset(np.flatnonzero(candidates).tolist())
         if key not in self.known:
-            self.known[key] = self._fit(j, candidates, near)
+            if start is not None and len(start.inputs) > 0:
+                self.known[key] = maximise(self.target(j), candidates, start.theta, 2 * WARM)
+            elif near is None or len(near.inputs) == 0:
+                self.known[key] = self._from_nothing(j, candidates)
+            else:
+                self.known[key] = self._nearby(j, candidates, near)
         return self.known[key]
 
-    def _fit(self, j: int, candidates: Mask, near: Fit | None) -> Fit:
-        if near is None or len(near.inputs) == 0:
-            return self._from_nothing(j, candidates)
+    def _candidates(self, j: int, before: Iterable[int]) -> Mask:
+        candidates = np.zeros(len(self.allowed), dtype=bool)
+        candidates[list(before)] = True
+        return candidates & self.allowed[:, j]
+
+    def _nearby(self, j: int, candidates: Mask, near: Fit) -> Fit:
+        """Without what is lost, and with what is gained where the slope says that it helps."""
         lost = (near.relevance > 0) & ~candidates
         gained = (near.relevance == 0) & candidates & (near.slope < HELPS)
         if not (lost.any() or gained.any()):
@@ -86,28 +98,12 @@ class Costs:
         )
         return min(fit, empty, key=lambda one: one.cost)
 
-    def along(self, order: Order, near: Fits | None = None) -> Fits:
-        """The fit of every variable on all before it."""
+    def along(self, order: Order, start: Fits | None = None) -> Fits:
+        """The fit of every variable on all before it, from fits of the same on other rows."""
         return {
-            v: self.fit(v, order[:k], None if near is None else near[v])
+            v: self.fit(v, order[:k], start=None if start is None else start[v])
             for k, v in enumerate(order)
         }
-
-    def refitted(self, order: Order, near: Fits) -> Fits:
-        """The same on these rows, from fits on other rows."""
-        fits = {}
-        for k, v in enumerate(order):
-            candidates = np.zeros(len(self.allowed), dtype=bool)
-            candidates[list(order[:k])] = True
-            candidates &= self.allowed[:, v]
-            # Where fewer rows could show nothing, more may; elsewhere slopes tell what is missing.
-            fits[v] = (
-                maximise(self.target(v), candidates, near[v].theta, 2 * WARM)
-                if len(near[v].inputs)
-                else self._from_nothing(v, candidates)
-            )
-            self.known[v, frozenset(np.flatnonzero(candidates).tolist())] = fits[v]
-        return fits
 
 
 def total(fits: Fits) -> float:
@@ -131,17 +127,18 @@ def improved(few: Costs, some: Costs, found: Found, required: Mask, least: float
     tried there if it does not lose as much on few.
     """
     order, fits, moves = found.order, dict(found.fits), 0
-    rough = few.refitted(order, fits)
+    rough = few.along(order, fits)
     for i, j in _doubtful(order, fits, some.allowed):
         if order.index(i) > order.index(j):
             continue
-        for new in _reversals(order, i, j):
-            if not _obeys(new, required) or _moved(few, order, rough, new, -least)[0] < -least:
+        for mover, new in _reversals(order, i, j):
+            guess, roughly = _moved(few, order, rough, new, mover, -least)
+            if guess < -least or not _obeys(new, required):
                 continue
-            gain, changed = _moved(some, order, fits, new, least)
+            gain, changed = _moved(some, order, fits, new, mover, least, roughly)
             if gain > least:
-                rough = rough | _moved(few, order, rough, new, -np.inf)[1]
-                order, fits, moves = new, fits | changed, moves + 1
+                order, fits, rough = new, fits | changed, rough | roughly
+                moves += 1
                 break
     return Found(order, fits, moves)
 
@@ -156,28 +153,39 @@ def _doubtful(order: Order, fits: Fits, allowed: Mask) -> list[tuple[int, int]]:
     ]
 
 
-def _reversals(order: Order, i: int, j: int) -> list[Order]:
-    """The order with j right before i, and with i right after j; the same if they are next."""
+def _reversals(order: Order, i: int, j: int) -> list[tuple[int, Order]]:
+    """I goes to right after j, or j to right before i: who moves, and the new order."""
     without_j, without_i = ([v for v in order if v != u] for u in (j, i))
     a, b = without_j.index(i), without_i.index(j) + 1
-    earlier = (*without_j[:a], j, *without_j[a:])
-    later = (*without_i[:b], i, *without_i[b:])
-    return [earlier] if earlier == later else [earlier, later]
+    later, earlier = (*without_i[:b], i, *without_i[b:]), (*without_j[:a], j, *without_j[a:])
+    return [(i, later)] if earlier == later else [(i, later), (j, earlier)]
 
 
-def _moved(costs: Costs, order: Order, fits: Fits, new: Order, least: float) -> tuple[float, Fits]:
+def _moved(
+    costs: Costs,
+    order: Order,
+    fits: Fits,
+    new: Order,
+    mover: int,
+    least: float,
+    start: Fits | None = None,
+) -> tuple[float, Fits]:
     """What a move gains, and the fits that it changes.
 
-    Those that get more predecessors come first: where they gain nothing, neither does the move.
+    Those that get more predecessors come first: where they gain too little, so does the move.  A
+    variable that moves behind others is fitted from nothing: what it had may have been a makeshift.
     """
     before = {v: set(order[:k]) for k, v in enumerate(order)}
     after = {v: set(new[:k]) for k, v in enumerate(new)}
     differ = [v for v in order if before[v] != after[v]]
-    changed, gain = {}, 0.0
+    changed: Fits = {}
+    gain = 0.0
     for v in sorted(differ, key=lambda v: len(before[v]) - len(after[v])):
-        if len(after[v]) < len(before[v]) and gain <= least:
+        more = len(after[v]) > len(before[v])
+        if not more and gain <= least:
             return -np.inf, {}
-        changed[v] = costs.fit(v, after[v], fits[v])
+        near = None if more and v == mover else fits[v]
+        changed[v] = costs.fit(v, after[v], near, None if start is None else start.get(v))
         gain += fits[v].cost - changed[v].cost
     return gain, changed
 
