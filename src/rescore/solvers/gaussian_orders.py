@@ -16,10 +16,10 @@ from rescore.moments import Matrix
 from rescore.protocols import Mask
 from rescore.solvers.relevance import ENTRY, Fit, Target, cost_alone, fresh, maximise
 
-FRESH, WARM = 100, 15  # iterations of a fit from nothing, and of one from a neighbouring fit
+FRESH, WARM = 100, 12  # iterations of a fit from nothing, and of one from a neighbouring fit
 HELPS = -0.5  # slope of the cost from which an input that was not there before is tried
-WISH = -5.0  # slope from which a variable would like another one before it
-CERTAIN = 10.0  # thresholds that an edge is worth, the others as they are: it needs no refit
+WISH = -20.0  # slope from which a variable would like another one before it
+CERTAIN = 4.0  # thresholds that an edge is worth, the others as they are: it needs no refit
 
 Order = tuple[int, ...]
 Fits = dict[int, Fit]
@@ -66,7 +66,7 @@ class Costs:
         key = j, frozenset(np.flatnonzero(candidates).tolist())
         if key not in self.known:
             if start is not None and len(start.inputs) > 0:
-                self.known[key] = maximise(self.target(j), candidates, start.theta, 2 * WARM)
+                self.known[key] = maximise(self.target(j), candidates, start.theta, WARM)
             elif near is None or len(near.inputs) == 0:
                 self.known[key] = self._from_nothing(j, candidates)
             else:
@@ -124,7 +124,7 @@ def improved(few: Costs, some: Costs, found: Found, required: Mask, least: float
 
     Either the effect goes to before its cause, or the cause to after its effect, and all between
     are fitted to what is then before them.  A move must gain ``least`` on some rows, and is only
-    tried there if it does not lose as much on few.
+    tried there if it gains on few.
     """
     order, fits, moves = found.order, dict(found.fits), 0
     rough = few.along(order, fits)
@@ -132,8 +132,8 @@ def improved(few: Costs, some: Costs, found: Found, required: Mask, least: float
         if order.index(i) > order.index(j):
             continue
         for mover, new in _reversals(order, i, j):
-            guess, roughly = _moved(few, order, rough, new, mover, -least)
-            if guess < -least or not _obeys(new, required):
+            guess, roughly = _moved(few, order, rough, new, mover, 0.0)
+            if guess <= 0 or not _obeys(new, required):
                 continue
             gain, changed = _moved(some, order, fits, new, mover, least, roughly)
             if gain > least:
