@@ -13,6 +13,7 @@ from rescore.learners.base import Unpenalised
 from rescore.moments import Matrix, Weights, simplest, standardised
 from rescore.protocols import Backbone, Mask, Problem, State, Status
 from rescore.solvers.gaussian_orders import (
+    CERTAIN,
     Costs,
     Found,
     consistent,
@@ -21,6 +22,7 @@ from rescore.solvers.gaussian_orders import (
     spread_rows,
     threshold,
     total,
+    worths,
 )
 from rescore.solvers.relevance import Fit, Target, fresh, predictor
 from rescore.validation import check_integer, check_number, check_seed
@@ -277,13 +279,33 @@ class GaussianProcessBackbone:
         order, required = search.found.order, search.inputs.inward(problem.required)
         least, worth, kept = self._least(problem), np.zeros(required.shape), {}
         for k, j in enumerate(order):
-            # On fewer rows first: what is worth next to nothing there need not be fitted again.
-            some = search.some.target(j)
-            fit, _ = parents(some, search.found.fits[j], required[:, j], FAINT * least)
-            fit = costs.fit(j, order[:k], start=fit)
-            kept[j], worth[:, j] = parents(costs.target(j), fit, required[:, j], least)
+            first = parents(
+                search.some.target(j), search.found.fits[j], required[:, j], FAINT * least
+            )
+            kept[j], worth[:, j] = _confirmed(costs, j, order[:k], first, required[:, j], least)
         rows = spread_rows(len(search.inputs.X), self.most_rows)
         return search._replace(found=Found(order, kept), rows=rows, worth=worth)
+
+
+def _confirmed(
+    costs: Costs,
+    j: int,
+    before: tuple[int, ...],
+    first: tuple[Fit, Matrix],
+    required: Mask,
+    least: float,
+) -> tuple[Fit, Matrix]:
+    """The parents of j on all rows, from those ``first`` found on fewer, and what they are worth.
+
+    Where fewer rows left no doubt and the others show nothing more, the fit stays as it was.
+    """
+    fit, worth = first
+    settled = None
+    if (worth[fit.inputs] > CERTAIN * least).all():
+        settled = costs.settled(j, before, fit)
+    if settled is not None:
+        return settled, worths(costs.target(j), settled)
+    return parents(costs.target(j), costs.fit(j, before, start=fit), required, least)
 
 
 def prepare(problem: Problem) -> Inputs:

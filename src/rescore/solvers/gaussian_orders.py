@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from rescore.moments import Matrix
 from rescore.protocols import Mask
-from rescore.solvers.relevance import ENTRY, Fit, Target, cost_alone, fresh, maximise
+from rescore.solvers.relevance import ENTRY, Fit, Target, cost, cost_alone, fresh, maximise
 
 FRESH, WARM = 100, 12  # iterations of a fit from nothing, and of one from a neighbouring fit
 HELPS = -0.5  # slope of the cost from which an input that was not there before is tried
+MISSING = -5.0  # slope from which a settled fit must be made anew
 WISH = -20.0  # slope from which a variable would like another one before it
 CERTAIN = 4.0  # thresholds that an edge is worth, the others as they are: it needs no refit
 
@@ -72,6 +73,14 @@ class Costs:
             else:
                 self.known[key] = self._nearby(j, candidates, near)
         return self.known[key]
+
+    def settled(self, j: int, before: Iterable[int], fit: Fit) -> Fit | None:
+        """A fit of other rows as it stands on these, if no input that is not in it would help."""
+        value, gradient = cost(fit.theta, self.target(j))
+        missing = self._candidates(j, before) & (fit.relevance == 0)
+        if (gradient[:-2][missing] < MISSING).any():
+            return None
+        return Fit(value, fit.theta, gradient[:-2])
 
     def _candidates(self, j: int, before: Iterable[int]) -> Mask:
         candidates = np.zeros(len(self.allowed), dtype=bool)
@@ -203,7 +212,7 @@ def parents(target: Target, fit: Fit, required: Mask, least: float) -> tuple[Fit
     the chance to stand in for it.
     """
     kept = fit.relevance > 0
-    worth = _worth(target, fit, kept)
+    worth = worths(target, fit)
     sure = required.copy()
     while (kept & ~sure).any():
         i = int(np.argmin(np.where(kept & ~sure, worth, np.inf)))
@@ -218,14 +227,14 @@ def parents(target: Target, fit: Fit, required: Mask, least: float) -> tuple[Fit
             sure[i], worth[i] = True, other.cost - fit.cost
             continue
         kept, fit = other.relevance > 0, other
-        worth, sure = _worth(target, fit, kept), required.copy()
+        worth, sure = worths(target, fit), required.copy()
     return fit, np.where(kept, worth, 0.0)
 
 
-def _worth(target: Target, fit: Fit, kept: Mask) -> Matrix:
-    """What each input is worth with the others as they are: at least what it is after all."""
-    worth = np.zeros(len(kept))
-    for i in np.flatnonzero(kept):
+def worths(target: Target, fit: Fit) -> Matrix:
+    """What each input is worth with the others as they are, (d,): at least what it is after all."""
+    worth = np.zeros(len(fit.relevance))
+    for i in fit.inputs:
         theta = fit.theta.copy()
         theta[i] = 0.0
         worth[i] = cost_alone(theta, target) - fit.cost
