@@ -57,7 +57,7 @@ class GaussianProcess(Unpenalised):
         Units in each hidden layer of these networks.
     most_rows : int
         Rows at most that the final fits see, drawn at random; the time grows with their cube:
-        2,000 rows take two to three CPU minutes with 20 variables.  Orders are searched on 1,000.
+        2,000 rows took three to four CPU minutes with 20 variables.  Orders are searched on 1,000.
     standardize : bool
         Fit on columns of deviation one: here it matters only for the proposed orders.
     forbidden, required, knowledge : pairs of names, and `Knowledge` or its file, optional

@@ -80,7 +80,7 @@ class Costs:
         missing = self._candidates(j, before) & (fit.relevance == 0)
         if (gradient[:-2][missing] < MISSING).any():
             return None
-        return Fit(value, fit.theta, gradient[:-2])
+        return Fit(float(value), fit.theta, gradient[:-2])
 
     def _candidates(self, j: int, before: Iterable[int]) -> Mask:
         candidates = np.zeros(len(self.allowed), dtype=bool)
