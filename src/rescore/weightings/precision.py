@@ -43,7 +43,7 @@ class Precision:
     >>> losses = (rng.normal(size=(400, 3)) * scale) ** 2
     >>> problem, player = Problem.unconstrained(np.sqrt(losses)), Precision()
     >>> w, seen = player.step(problem, lambda: losses, player.init(400, 3))
-    >>> w.shape, bool(np.asarray(w)[0, 1] > 50 * np.asarray(w)[0, 0])
+    >>> w.shape, bool(np.asarray(w)[0, 1] > 5 * np.asarray(w)[0, 0])
     ((400, 3), True)
     """
 
