@@ -2,7 +2,8 @@
 
     python benchmarks/heterogeneous_rows.py [Linear Notears NotearsMLP ...]
 
-ER2 with 20 nodes unless said, linear, or Gaussian processes for nonlinear learners; seeds 1000 to
+ER2 with 20 nodes unless said, linear, or Gaussian processes for nonlinear learners (for the
+additive one also additive ones); seeds 1000 to
 1009, not looked at in developing the weights.
 The labels are seen by "labelled" alone: weights inversely proportional to the group's size,
 corrupted rows left out.  Records in results/heterogeneous_rows.csv; a rerun does only what is
@@ -45,13 +46,19 @@ NONLINEAR = {
     "gp, 2,000 rows + 5 % corrupted": GP | {"corrupt": 0.05, "samples": 2000},
     "gp, 2,000 rows + 10 % corrupted": GP | {"corrupt": 0.1, "samples": 2000},
 }
+GP_ADD = {"mechanism": "gp-add"}
+ADDITIVE = {
+    "gp-add, 10 % minority, scales 1 / 0.1": GP_ADD | HALF,
+    "gp-add, homogeneous": GP_ADD | ALIKE,
+    "gp-add, 2,000 rows + 5 % corrupted": GP_ADD | {"corrupt": 0.05, "samples": 2000},
+}
 SEEDS = range(1000, 1010)
 KEYS, VALUES = ("data", "learner", "weights", "seed"), ("shd", "cpu_seconds", "effective_rows")
 
 
 def dataset(name, seed):
     if name != "t5 noise":
-        settings = (DATA | NONLINEAR)[name]
+        settings = (DATA | NONLINEAR | ADDITIVE)[name]
         return rs.simulate(**({"nodes": 20, "degree": 2} | settings), random_state=seed)
     from rescore.data.mechanisms import propagate
     from rescore.data.random_graphs import erdos_renyi
@@ -83,6 +90,7 @@ def run(learners):
     records = bench.Records("heterogeneous_rows", KEYS, VALUES)
     for learner, seed in itertools.product(learners, SEEDS):
         kinds = DATA if getattr(rs, learner)().linear else NONLINEAR
+        kinds = kinds | ADDITIVE if learner == "Additive" else kinds
         for name in kinds:
             fit_all(records, learner, name, seed)
 

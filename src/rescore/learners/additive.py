@@ -89,6 +89,7 @@ class Additive(Unpenalised, GraphLearner):
     """
 
     one_step = True
+    automatic_weighting = "precision"
     directions = staticmethod(directions)
 
     least_share: float = 0.005
