@@ -1,6 +1,6 @@
 """Nonlinear learners beside gcastle's on the paper's settings and on other mechanisms.
 
-    python benchmarks/nonlinear_against_peers.py [learner ...] [--seeds N] [--nodes 10 20]
+    python benchmarks/nonlinear_against_peers.py [learner ...] [--nodes 10 20] [--kinds "gp ER"]
 
 2,000 rows; default settings of every learner, one thread, CPU seconds without compilation (with
 it for GaussianProcess, whose fits take minutes).  Joint
@@ -83,9 +83,9 @@ def wanted(name, setting, seed, seeds):
     return seed < (5 if nodes == 50 else 10)
 
 
-def run(learners, seeds, sizes):
+def run(learners, seeds, sizes, kinds):
     records = bench.Records("nonlinear_against_peers", *COLUMNS)
-    settings = [setting for setting in SETTINGS if setting[2] in sizes]
+    settings = [each for each in SETTINGS if each[2] in sizes and " ".join(each[:2]) in kinds]
     for seed, setting in itertools.product(range(10), settings):
         mechanism, graph, nodes, degree = setting
         names = [
@@ -114,8 +114,10 @@ if __name__ == "__main__":
     parser.add_argument("learners", nargs="*", default=[*OURS, *PEERS])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--nodes", type=int, nargs="*", default=[10, 20, 50])
+    kinds = sorted({" ".join(each[:2]) for each in SETTINGS})
+    parser.add_argument("--kinds", nargs="*", choices=kinds, default=kinds)
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.INFO)
-    run(chosen.learners, chosen.seeds, chosen.nodes)
+    run(chosen.learners, chosen.seeds, chosen.nodes, chosen.kinds)
     report()

@@ -162,7 +162,7 @@ def _outlying(table: Table, width: Spread) -> Iterator[Finding]:
             "the others."
         )
         remedy = (
-            "ReScore gives such rows more weight by design: check that they are real, "
+            "Exact weights (tau) give such rows more weight by design: check that they are real, "
             "and look at the rows with the largest weights after the fit."
         )
         yield Finding("outlying", seen, columns, remedy)
