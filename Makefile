@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint fuzz bench peers results docs clean
+.PHONY: demo test lint fuzz campaign bench peers results docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/rescore demo -o demo
@@ -26,6 +26,10 @@ lint: $(VENV)/.test
 # New random examples for every property, where `make test` repeats the same ones.
 fuzz: $(VENV)/.test
 	$(BIN)/pytest -q -n 2 --hypothesis-profile new $$(grep -rl hypothesis tests --include 'test_*.py')
+
+# Faults made on purpose, in great number (campaigns/): under half an hour, resumed where it stopped.
+campaign: $(VENV)/.test
+	$(BIN)/python -m campaigns
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/notears_against_gcastle.py

@@ -135,6 +135,79 @@ def test_damaged_files_are_passed_over(tmp_path):
     assert len(Store(tmp_path).read()) == 1
 
 
+GOOD = {"key": "a", "status": "ok", "result": {}}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("notes.json", b'{"mine": 1}\n'),
+        ("x.jsonl", json.dumps(GOOD | {"key": "b"}).encode() + b"\n{half\n"),
+        ("x.json", b'{"key": "b", "status": "ok", "result": {"shd": NaN}}\n'),
+        ("x.json", b'{"key": "b", "status": "ok", "result": {"shd": 1e999}}\n'),
+        ("x.json", b'{"key": 7, "status": "ok", "result": {}}\n'),
+        ("x.json", b'{"key": "b", "status": "splendid", "result": {}}\n'),
+        ("x.json", b'{"key": "b"}\n'),
+        ("x.json", b"\xff\xfe"),
+        ("x.json", b"[" * 100_000),
+    ],
+)
+def test_packing_never_removes_a_file_with_an_unread_line_and_names_it(tmp_path, name, content):
+    store = Store(tmp_path)
+    store.write(GOOD)
+    (tmp_path / name).write_bytes(content)
+    found = store.read()
+    assert "a" in found
+    assert store.passed_over() == [name]
+    for _ in range(2):
+        store.pack()
+        assert (tmp_path / name).read_bytes() == content
+        assert store.read() == found
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_result_goes_before_an_attempt_that_came_to_nothing(tmp_path, order):
+    records = [GOOD, {"key": "a", "status": "timed out"}, {"key": "a", "status": "failed"}]
+    for number, record in enumerate(records[::order]):
+        (tmp_path / f"{number}.jsonl").write_text(json.dumps(record) + "\n")
+    assert Store(tmp_path).read()["a"]["status"] == "ok"
+    Store(tmp_path).pack()
+    assert Store(tmp_path).read() == {"a": GOOD}
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_was_tried_again_replaces_a_failure(tmp_path):
+    (tmp_path / "p.jsonl").write_text('{"key": "a", "status": "failed", "error": "old"}\n')
+    Store(tmp_path).write({"key": "a", "status": "failed", "error": "new"})
+    assert Store(tmp_path).read()["a"]["error"] == "new"
+
+
+def test_packing_keeps_a_record_that_came_meanwhile(tmp_path, monkeypatch):
+    store = Store(tmp_path)
+    store.write({"key": "a", "status": "failed"})
+    write = store_module._write
+
+    def write_and_meanwhile(path, text):
+        write(path, text)
+        write(tmp_path / "a.json", json.dumps(GOOD) + "\n")
+
+    monkeypatch.setattr(store_module, "_write", write_and_meanwhile)
+    store.pack()
+    assert store.read()["a"]["status"] == "ok"
+
+
+def test_what_killed_processes_had_begun_is_swept_up(tmp_path):
+    store = Store(tmp_path)
+    store.write(GOOD)
+    old, new = (tmp_path / f".{name}.json.0123.partial" for name in "ab")
+    for path in (old, new):
+        path.write_text("{")
+    os.utime(old, (0, 0))
+    store.pack()
+    assert new.exists()
+    assert not old.exists()
+
+
 def test_a_full_disk_leaves_no_partial_record(tmp_path, monkeypatch):
     def full(_):
         raise OSError(28, "No space left on device")

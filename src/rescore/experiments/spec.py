@@ -172,7 +172,7 @@ def read_experiment(path: Path) -> Experiment:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no experiment '{printable(path, 200)}'.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"'{printable(path, 200)}' is no TOML file: {error}.") from None
     _check(content, printable(path, 200))
     blocks = {name: tuple(_tables(content[name])) for name in ("data", "methods")}

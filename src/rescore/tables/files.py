@@ -106,7 +106,7 @@ def _read_parquet(file: Path, drop: Sequence[str], labels: Sequence[str]) -> pd.
     try:
         # ParquetFile, unlike read_table, never invents columns from the names of folders.
         content = pq.ParquetFile(pa.BufferReader(file_bytes(file))).read()
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError) as error:  # what cannot be deserialised is an OSError
         raise ValueError(
             f"'{printable(file, 200)}' is not a whole parquet file: "
             f"{printable(error, 200)}. Write or fetch it again."
