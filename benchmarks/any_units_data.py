@@ -12,8 +12,13 @@ from functools import partial
 import numpy as np
 
 import rescore as rs
-from rescore.data.mechanisms import coefficients, linear_coefficients, propagate
-from rescore.data.noise import group_members, standard_noise
+from rescore.data.mechanisms import (
+    coefficients,
+    group_members,
+    linear_coefficients,
+    propagate,
+    standard_noise,
+)
 from rescore.data.random_graphs import GRAPHS, relabel, scale_free
 from rescore.data.simulate import streams
 from rescore.graph.dag import topological_order

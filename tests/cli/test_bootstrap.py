@@ -7,7 +7,7 @@ import pytest
 import rescore as rs
 from rescore.report.run import read_run
 from rescore.studies import bootstrap
-from rescore.studies.resamples import resample
+from rescore.studies.bootstrap import resample
 
 
 def test_json_and_files_hold_what_bootstrap_finds(cli_json, data, table, tmp_path):

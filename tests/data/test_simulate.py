@@ -3,8 +3,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from rescore.data.mechanisms import MECHANISMS, linear_coefficients
-from rescore.data.noise import NOISES
+from rescore.data.mechanisms import MECHANISMS, NOISES, linear_coefficients
 from rescore.data.simulate import simulate, streams
 
 

@@ -11,7 +11,7 @@ import rescore as rs
 from rescore.algorithm import rescore
 from rescore.exchange.saving import load, save
 from rescore.graph.dag import is_dag
-from rescore.learners import invariance
+from rescore.learners import dicd
 from rescore.learners.dicd import DICDBackbone, on_edges
 from rescore.learners.networks.dicd_mlp import DICDMLPBackbone, group_rows, invariant_errors
 from rescore.learners.networks.notears_mlp_paper import PaperMLPBackbone
@@ -63,22 +63,22 @@ def by_rows(X, w, groups, W, strength):
 
 def penalty_term(problem, W):
     """The price of the slopes at γ = 1."""
-    _, groups = invariance.group_moments(problem, problem.prior, 1.0, 1.0)
-    return float((groups.cost * invariance.slopes(groups.each, W) ** 2).sum())
+    _, groups = dicd.group_moments(problem, problem.prior, 1.0, 1.0)
+    return float((groups.cost * dicd.slopes(groups.each, W) ** 2).sum())
 
 
 def test_the_score_equals_the_rows_and_its_gradient_finite_differences(problem, table):
     rng = np.random.default_rng(0)
     w = rng.dirichlet(np.ones(300))
     W = rng.normal(size=(5, 5)) * problem.allowed * 0.4
-    _, groups = invariance.group_moments(problem, w, 3.0, unit=1.0)
+    _, groups = dicd.group_moments(problem, w, 3.0, unit=1.0)
     numeric = np.empty_like(W)
     with jax.enable_x64(True):
-        value, gradient = invariance.score(groups, jnp.asarray(W))
+        value, gradient = dicd.score(groups, jnp.asarray(W))
         for k in np.ndindex(W.shape):
             step = np.zeros_like(W)
             step[k] = 1e-5
-            up, down = (float(invariance.score(groups, W + s)[0]) for s in (step, -step))
+            up, down = (float(dicd.score(groups, W + s)[0]) for s in (step, -step))
             numeric[k] = (up - down) / 2e-5
     assert float(value) == pytest.approx(by_rows(table, w, GROUPS, W, 3.0), rel=1e-7)
     np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-6)
@@ -86,21 +86,19 @@ def test_the_score_equals_the_rows_and_its_gradient_finite_differences(problem, 
 
 @pytest.mark.parametrize("gamma", [0.0, 1.0, 30.0])
 def test_a_column_is_where_another_optimiser_ends_from_the_same_start(problem, gamma):
-    _, groups = invariance.group_moments(problem, problem.prior, gamma, 1.0)
+    _, groups = dicd.group_moments(problem, problem.prior, gamma, 1.0)
     start, penalty = np.array([0.3, 0.2, 0.0, 0.0, 0.1]), np.full((5, 5), 0.05)
-    found = invariance.column(groups, penalty, 2, start)
+    found = dicd.column(groups, penalty, 2, start)
 
     def value(x):  # in positive and negative parts, so that the penalty is smooth
         b = np.zeros(5)
         b[[0, 1, 4]] = x[:3] - x[3:]
-        return invariance._value(groups, penalty * 0, 2, b) + 0.05 * x.sum()
+        return dicd._value(groups, penalty * 0, 2, b) + 0.05 * x.sum()
 
     first = np.r_[np.maximum(start[[0, 1, 4]], 0), np.zeros(3)]
     other = minimize(value, first, bounds=[(0, None)] * 6, options={"ftol": 1e-15, "gtol": 1e-10})
     assert found.objective <= other.fun + 1e-7
-    assert found.objective == pytest.approx(
-        invariance._value(groups, penalty, 2, found.coefficients)
-    )
+    assert found.objective == pytest.approx(dicd._value(groups, penalty, 2, found.coefficients))
     assert (found.coefficients[[2, 3]] == 0).all()
     assert found.optimality < 1e-5
 
@@ -108,9 +106,9 @@ def test_a_column_is_where_another_optimiser_ends_from_the_same_start(problem, g
 def test_the_last_step_solves_the_whole_objective_on_the_edges_found(problem, table):
     found = rescore(problem, DICDBackbone(2.0, NotearsBackbone(threshold=0.0)), Uniform())
     assert found.status is Status.CONVERGED
-    _, groups = invariance.group_moments(problem, problem.prior, 2.0, 1.0)
+    _, groups = dicd.group_moments(problem, problem.prior, 2.0, 1.0)
     with jax.enable_x64(True):
-        slope = np.asarray(invariance.score(groups, jnp.asarray(found.W))[1])
+        slope = np.asarray(dicd.score(groups, jnp.asarray(found.W))[1])
     edges = found.W != 0
     np.testing.assert_allclose(slope[edges], -0.1 * np.sign(found.W[edges]), atol=1e-5)
     value = by_rows(table, problem.prior, GROUPS, found.W, 2.0) + 0.1 * np.abs(found.W).sum()
@@ -140,10 +138,10 @@ def test_a_larger_price_buys_smaller_slopes_and_plain_least_squares_has_larger_o
     codes = (data.groups == "g1").to_numpy().astype(np.intp)
     problem = replace(Problem.unconstrained(data.X.to_numpy()), groups=codes)
     plain = rescore(problem, NotearsBackbone(threshold=0.0), Uniform()).W
-    _, groups = invariance.group_moments(problem, problem.prior, 0.0, 1.0)
+    _, groups = dicd.group_moments(problem, problem.prior, 0.0, 1.0)
     terms = []
     for gamma in (0.0, 1.0, 30.0):  # on the same edges, so that nothing but the price differs
-        _, groups = invariance.group_moments(problem, problem.prior, gamma, 1.0)
+        _, groups = dicd.group_moments(problem, problem.prior, gamma, 1.0)
         fitted = on_edges(groups, plain, np.full((5, 5), 0.1))
         terms.append(penalty_term(problem, fitted.W))
     assert terms[0] > terms[1] > terms[2]

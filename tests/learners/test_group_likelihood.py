@@ -3,11 +3,11 @@ import numpy as np
 import pytest
 
 from rescore.graph.dag import is_dag
-from rescore.learners import group_likelihood, path_objective
+from rescore.learners import group_likelihood
 from rescore.learners.dagma import DagmaBackbone
 from rescore.learners.golem import GolemBackbone, likelihood
 from rescore.learners.group_likelihood import SMALLEST, groups_of, into_domain, score
-from rescore.learners.notears import NotearsBackbone
+from rescore.learners.notears import NotearsBackbone, path_objective
 from rescore.learners.polish import moved, order_by_own_variance
 from rescore.learners.straight_lines import least_squares, noise_variance, regression_moments
 from rescore.moments import Cells, simplest
@@ -193,7 +193,7 @@ def test_precisions_and_units_do_not_change_the_graph_of_groups(problem, cells, 
     def found(X, precision):
         p = Problem.unconstrained(X)
         cells_ = Cells(cells.membership, precision)
-        return path_objective.path_objective(p, cells_, 0.1, 1.0, True).close(np.zeros((5, 5))).W
+        return path_objective(p, cells_, 0.1, 1.0, True).close(np.zeros((5, 5))).W
 
     scale = np.array([1.0, 10.0, 0.1, 3.0, 100.0])
     speaks = (cells.precision > 0).astype(float)

@@ -8,10 +8,9 @@ import pytest
 import rescore as rs
 from rescore.learners.linear import OrderBackbone
 from rescore.studies.advise import fits_needed
-from rescore.studies.candidates import splits
 from rescore.studies.differences import stabilities
 from rescore.studies.refit import Given
-from rescore.studies.scored_path import pruned_score
+from rescore.studies.scored_path import pruned_score, splits
 
 
 @pytest.fixture(scope="module")

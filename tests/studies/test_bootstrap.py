@@ -7,15 +7,8 @@ from sklearn.utils.validation import check_is_fitted
 
 import rescore as rs
 from rescore.protocols import Status
-from rescore.studies.bootstrap import _study
-from rescore.studies.edge_shares import edge_table, row_table
-from rescore.studies.resamples import (
-    Outcome,
-    draw,
-    fitted,
-    resample,
-    rows_behind,
-)
+from rescore.studies.bootstrap import _study, draw, fitted, resample, rows_behind
+from rescore.studies.edge_shares import Outcome, edge_table, row_table
 
 D = 6
 

@@ -422,9 +422,9 @@ def test_findings_never_fail(X: np.ndarray) -> None:
 
 def test_blocks_of_rows_agree_with_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(5).lognormal(size=(100, 4)) + np.array([0, 10, 1e5, -3])
-    monkeypatch.setattr("rescore.tables.spread.CELLS", 28)
-    monkeypatch.setattr("rescore.tables.spread.FEWEST_ROWS", 7)
-    monkeypatch.setattr("rescore.tables.spread.LINE", 12)
+    monkeypatch.setattr("rescore.tables.findings.CELLS", 28)
+    monkeypatch.setattr("rescore.tables.findings.FEWEST_ROWS", 7)
+    monkeypatch.setattr("rescore.tables.findings.LINE", 12)
     width = as_table(X).spread
     assert width.reach == pytest.approx(np.abs(X - X.mean(axis=0)).max(axis=0), rel=1e-10)
     assert width.mean == pytest.approx(X.mean(axis=0), rel=1e-12)

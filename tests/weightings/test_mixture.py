@@ -7,8 +7,7 @@ from scipy.stats import multivariate_normal
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
-from rescore.solvers.mixture_steps import SMALLEST
-from rescore.weightings.mixture import expectation_maximisation, find_mixture
+from rescore.weightings.mixture import SMALLEST, expectation_maximisation, find_mixture
 
 
 def scattered(seed, n=400, share=(0.6, 0.25, 0.15), d=4):

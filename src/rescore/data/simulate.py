@@ -8,8 +8,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rescore.data.dataset import Dataset
-from rescore.data.mechanisms import MECHANISMS, propagate
-from rescore.data.noise import NOISES, group_members, group_scales, standard_noise
+from rescore.data.mechanisms import (
+    MECHANISMS,
+    NOISES,
+    group_members,
+    group_scales,
+    propagate,
+    standard_noise,
+)
 from rescore.data.random_graphs import GRAPHS, Adjacency, default_names, named_adjacency, relabel
 from rescore.validation import check_choice, check_integer, check_number
 

@@ -11,7 +11,7 @@ from jax import Array
 
 from rescore.acyclicity import log_det
 from rescore.learners.base import PathLearner
-from rescore.learners.path_objective import Score, path_objective
+from rescore.learners.notears import Score, path_objective
 from rescore.learners.straight_lines import StraightLines, noise_variance
 from rescore.moments import Matrix, Weights
 from rescore.protocols import Backbone, Problem, State, Status

@@ -1,5 +1,6 @@
 """NOTEARS: least squares, an L1 penalty and a smooth acyclicity constraint, on second moments."""
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,15 +11,25 @@ import numpy as np
 from jax import Array
 
 from rescore import acyclicity
+from rescore.learners import group_likelihood
 from rescore.learners.base import PathLearner
-from rescore.learners.path_objective import Objective, Score, path_objective
-from rescore.learners.straight_lines import StraightLines, typical_variance
-from rescore.moments import Matrix, Weights
+from rescore.learners.polish import closing_lasso
+from rescore.learners.straight_lines import (
+    StraightLines,
+    least_squares,
+    noise_variance,
+    penalties,
+    regression_moments,
+    typical_variance,
+)
+from rescore.moments import Cells, Matrix, Weights, simplest
 from rescore.protocols import Backbone, Problem, State
 from rescore.solvers import augmented_lagrangian, quasi_newton
 from rescore.solvers.compilation import float64
+from rescore.solvers.lasso import Lasso
 from rescore.validation import check_choice, check_flag, check_number
 
+Score = Callable[[Any, Array], tuple[Array, Array]]  # of moments and W: value and gradient
 CONSTRAINTS = {
     "exponential": acyclicity.trace_exponential,
     "polynomial": acyclicity.polynomial,
@@ -96,6 +107,17 @@ class Dual(NamedTuple):
     unit: float  # variance in which the score is measured, so that α and ρ have no units
 
 
+class Objective(NamedTuple):
+    """``score + Σ penalty·|W|``, which a step minimises."""
+
+    score: Score
+    moments: Any  # arrays, all that the score sees of the rows
+    penalty: Matrix  # (d, d)
+    close: Callable[[Matrix], Lasso]  # the minimum on a DAG near W (d, d), once h is small enough
+    unit: float  # variance in which the score is measured, so that the path has no units
+    start: Callable[[Matrix], Matrix] = lambda W: W  # W (d, d), shrunk to where the score is finite
+
+
 @dataclass(frozen=True)
 class NotearsBackbone(StraightLines):
     """``min ½ Σ_i w_i |x_i − x_i W|² + λ|W|₁  s.t.  h(W) = 0`` by an augmented Lagrangian.
@@ -166,6 +188,56 @@ class NotearsBackbone(StraightLines):
         trace = {"objective": value * objective.unit, "h": h, "rho": rho, "optimality": optimality}
         new = Dual(W, dual.alpha + rho * h, rho, h, mean, dual.unit)
         return State(new, augmented_lagrangian.status(rho, h, self.h_tol, self.rho_max), trace)
+
+
+def path_objective(
+    problem: Problem, w: Weights, lambda1: float, unit: float, polish: bool
+) -> Objective:
+    """What NOTEARS and DAGMA minimise along their paths: least squares, or a likelihood of groups.
+
+    Of rows it is ``½ Σ_i w_i |x_i − x_i W|² + λ|W|₁`` in units of ``unit``, a variance.  Of cells
+    (n, d) the same with the weights of each variable, in units of the noise.  Of `Cells`, the
+    likelihood of their groups: a score with the precisions fixed keeps to the graph that they were
+    made from, while the best precisions are a function of W, and so are found along with it.
+
+    Examples
+    --------
+    >>> problem = Problem.unconstrained(np.array([[1.0, 3.0], [-1.0, -3.0]]))
+    >>> path_objective(problem, problem.prior, 0.1, 2.0, polish=True).moments
+    array([[0.5, 1.5],
+           [1.5, 4.5]])
+    """
+    w = simplest(w)
+    if isinstance(w, Cells):
+        return _of_groups(problem, w, lambda1, polish)
+    S, penalty = regression_moments(problem, w).covariance, penalties(problem, lambda1, w)
+    if w.ndim == 1:
+        return _least_squares(problem, S / unit, penalty / unit, unit, polish)
+    # Precisions put the noise of all variables at one, and there λ is what it is said to be.
+    unit = noise_variance(problem)
+    return _least_squares(problem, S / unit, penalty, unit, polish)
+
+
+def _least_squares(
+    problem: Problem, S: Matrix, penalty: Matrix, unit: float, polish: bool
+) -> Objective:
+    def close(W: Matrix) -> Lasso:
+        return closing_lasso(problem, S, W, penalty, polish)
+
+    return Objective(least_squares, S, penalty, close, unit)
+
+
+def _of_groups(problem: Problem, cells: Cells, lambda1: float, polish: bool) -> Objective:
+    groups = group_likelihood.groups_of(problem, cells)
+    penalty = group_likelihood.penalties_within(problem, groups, lambda1)
+
+    def close(W: Matrix) -> Lasso:
+        return group_likelihood.closing(problem, groups, W, penalty, polish)
+
+    def start(W: Matrix) -> Matrix:
+        return group_likelihood.into_domain(W, groups)
+
+    return Objective(group_likelihood.score, groups, penalty, close, 1.0, start)
 
 
 class _Solution(NamedTuple):

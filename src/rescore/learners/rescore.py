@@ -11,7 +11,6 @@ from rescore.learners.custom import as_learner
 from rescore.protocols import Weighting
 from rescore.validation import check_choice, check_integer, check_number, check_seed
 from rescore.weightings.balanced import Balanced
-from rescore.weightings.environments import Environments
 from rescore.weightings.exact import LOSSES, Exact
 from rescore.weightings.fixed import InversePropensity, Uniform
 from rescore.weightings.precision import Precision
@@ -26,12 +25,8 @@ WEIGHTINGS = (
     "precision",
     "uniform",
 )
-# Those that look at whole fits, and how many fits before they first do.
-OF_WHOLE_FITS: dict[str, tuple[Any, int]] = {
-    "environments": (Environments, 0),
-    "balanced": (Balanced, 1),
-    "precision": (Precision, 1),
-}
+# Those that look at whole fits, from the second on.
+OF_WHOLE_FITS: dict[str, Any] = {"balanced": Balanced, "precision": Precision}
 USUAL_TAU = 0.5  # of exact and neural weights, where none is given
 HIDDEN = (10, 10)  # of the network behind neural weights, for learners that are not linear
 
@@ -123,9 +118,12 @@ class ReScore(StructureLearner):
         tau = None if self.tau == "auto" else check_number("tau", self.tau, above=0, at_most=1)
         if chosen == "auto":
             chosen = learner.automatic_weighting if tau is None else "exact"
+        if chosen == "environments":
+            from rescore.weightings.environments import Environments  # imports numba: only if asked
+
+            return _of_whole_fits(Environments, tau, start=0)
         if chosen in OF_WHOLE_FITS:
-            kind, start = OF_WHOLE_FITS[chosen]
-            return InnerPlayer(kind() if tau is None else kind(tau), start, whole_fits=True)
+            return _of_whole_fits(OF_WHOLE_FITS[chosen], tau, start=1)
         if chosen == "inverse-propensity":
             return InnerPlayer(InversePropensity())
         if chosen == "uniform":
@@ -154,3 +152,8 @@ class ReScore(StructureLearner):
             f"weighting must be one of {', '.join(WEIGHTINGS)}, or an object with tau, init, step "
             f"and explain, got {weighting!r}."
         )
+
+
+def _of_whole_fits(kind: Any, tau: float | None, start: int) -> InnerPlayer:
+    """Weights that stay as they are until a fit has ended, after so many fits without them."""
+    return InnerPlayer(kind() if tau is None else kind(tau), start, whole_fits=True)

@@ -1,22 +1,39 @@
 """Which λ and which threshold?  The whole path of graphs, and a point on it, without any truth."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from rescore.studies.candidates import known_learner, lambda_grid, numbers, splits
-from rescore.studies.recommendation import choose, draw_path, sentence
 from rescore.studies.refit import Given, check_groups
-from rescore.studies.scored_path import Study, measured, tuned
+from rescore.studies.scored_path import (
+    Study,
+    known_learner,
+    lambda_grid,
+    measured,
+    numbers,
+    splits,
+    tuned,
+)
 from rescore.validation import check_integer
 
 FOLDS, SUBSAMPLES = 5, 6
 SOUGHT = ("lambda1", "threshold")
-
+STABLE = 0.9  # agreement over halves of the rows below which edges are not to be relied on
+ROUNDING = 1e-9  # difference of log-likelihoods that is none: equivalent graphs come this close
+PANELS = {
+    "log_likelihood": "held-out log-likelihood, a row",
+    "stability": "stability of the edges over halves of the rows",
+    "edges": "edges",
+}
+COLOURS = ("#1a6fb0", "#c4501b", "#2e8b57", "#8757b0", "#b08a1a", "#c2407a", "#3aa0a0", "#6b6b6b")
+INK, FAINT, PAPER = "#20242b", "#9aa2ad", "#ffffff"
+Setting = Mapping[str, Any]  # lambda1, where the learner has one, and threshold
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -170,3 +187,166 @@ def fits_needed(
 
 def _several(name: str, value: Any) -> int:
     return check_integer(name, value, at_least=2)
+
+
+class Choice(NamedTuple):
+    """Positions in the table."""
+
+    recommended: int
+    sparsest: int  # of those within one error of the best; the same if it is stable
+    own: int | None  # the learner's own setting, if it is there
+
+
+def choose(table: pd.DataFrame, own: Setting) -> Choice:
+    """The sparsest point that is not behind the best by more than one error, if it is stable.
+
+    Of several the most stable one, then the likeliest, then the one nearest to ``own``.  If its
+    edges change with the rows, the learner's own setting stays, where that was tried.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"threshold": [0.1, 0.3], "edges": [9, 5], "stability": [0.5, 0.9],
+    ...     "log_likelihood": [-1.0, -1.1], "behind": [0.0, 0.1], "behind_se": [0.0, 0.2]})
+    >>> choose(table, {"threshold": 0.1}).recommended
+    1
+    """
+    known = {name: value for name, value in own.items() if value is not None}
+    near = table[table["behind"] <= table["behind_se"] + ROUNDING].reset_index(names="place")
+    likelihood = (near["log_likelihood"] / ROUNDING).round()
+    order = near.assign(likelihood=likelihood, away=_distance(near, known)).sort_values(
+        ["edges", "stability", "likelihood", "away", "place"],
+        ascending=[True, False, False, True, True],
+    )
+    sparsest = int(order["place"].iloc[0])
+    usual = _place(table, own)
+    stable = table["stability"].iloc[sparsest] >= STABLE - ROUNDING
+    return Choice(sparsest if stable or usual is None else usual, sparsest, usual)
+
+
+def _place(table: pd.DataFrame, own: Setting) -> int | None:
+    """Where the learner's own setting is in the table."""
+    same = np.logical_and.reduce([table[name] == value for name, value in own.items()])
+    return int(np.flatnonzero(same)[0]) if same.any() else None
+
+
+def _distance(table: pd.DataFrame, own: Setting) -> Any:
+    """How many orders of magnitude each point is away from a setting."""
+    least = 1e-3  # of what cannot be told from zero
+    away = [
+        np.abs(np.log(np.maximum(table[name], least) / max(value, least)))
+        for name, value in own.items()
+    ]
+    return sum(away, start=np.zeros(len(table)))
+
+
+def sentence(table: pd.DataFrame, choice: Choice, names: list[str]) -> str:
+    """The recommended point, why it is that, and what the learner's own setting would give."""
+    points = table.to_dict("records")
+    sparsest = points[choice.sparsest]
+    what = f"the sparsest of {len(table)} graphs within one standard error of the best held-out "
+    what += f"log-likelihood ({table['log_likelihood'].max():.4g})"
+    own = None if choice.own is None else points[choice.own]
+    if choice.recommended == choice.sparsest:
+        told = f"{_setting(sparsest, names)}: {_measured(sparsest)}, {what}"
+        if own is not None and choice.own != choice.sparsest:
+            told += f"; the learner's own {_setting(own, names)}: {_measured(own)}"
+    else:
+        assert own is not None
+        told = (
+            f"The learner's own {_setting(own, names)}: {_measured(own)}; {what}, at "
+            f"{_setting(sparsest, names)}, is not stable enough to be preferred: "
+            f"{_measured(sparsest)}, and {STABLE} is asked for"
+        )
+    return " ".join([f"{told}.", *_reservations(table, choice), "No true graph was used."])
+
+
+def _reservations(table: pd.DataFrame, choice: Choice) -> list[str]:
+    """What should keep a reader from trusting the point blindly."""
+    told = []
+    sparsest = table.iloc[choice.sparsest]
+    if sparsest["stability"] < STABLE - ROUNDING:
+        told.append(
+            "Where edges change with the rows, their directions are often wrong, as they are in "
+            "columns that were standardised."
+        )
+    if "lambda1" in table and choice.recommended != choice.own:
+        lambdas, chosen = table["lambda1"], table["lambda1"].iloc[choice.recommended]
+        if chosen == lambdas.min() < lambdas.max():
+            told.append("It is the least lambda1 tried: try smaller ones too.")
+        if chosen == lambdas.max() > lambdas.min():
+            told.append("It is the largest lambda1 tried: try larger ones too.")
+    failed, fits = (table.attrs.get(name, 0) for name in ("not_converged", "fits"))
+    return [*told, f"{failed} of {fits} fits did not converge."] if failed else told
+
+
+def _setting(point: Any, names: list[str]) -> str:
+    return ", ".join(f"{name} = {point[name]:g}" for name in names)
+
+
+def _measured(point: Any) -> str:
+    count = int(point["edges"])
+    return (
+        f"{count} edge{'s' * (count != 1)}, held-out log-likelihood "
+        f"{point['log_likelihood']:.4g}, stability {point['stability']:.2f}"
+    )
+
+
+def draw_path(table: pd.DataFrame) -> "Figure":
+    """Likelihood, stability and edges over the threshold, a line for each λ; the choice ringed.
+
+    A figure that touches neither pyplot nor its settings.
+
+    Examples
+    --------
+    >>> points = {"threshold": [0.0, 0.3], "edges": [3, 1], "stability": [0.5, 1.0]}
+    >>> more = {"log_likelihood": [-1.0, -1.2], "recommended": [False, True]}
+    >>> len(draw_path(pd.DataFrame(points | more)).axes)
+    3
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    figure = Figure(figsize=(7.2, 7.4), layout="constrained", facecolor=PAPER)
+    panels = figure.subplots(len(PANELS), 1, sharex=True)
+    for axes, (name, title) in zip(panels, PANELS.items(), strict=True):
+        _draw_lines(axes, table, name)
+        _plain(axes, title)
+    panels[1].set_ylim(-0.03, 1.05)
+    panels[2].yaxis.set_major_locator(MaxNLocator(integer=True))
+    positive = table["threshold"][table["threshold"] > 0]
+    if len(positive):  # zero has a place of its own on an otherwise logarithmic scale
+        least, largest = float(positive.min()), float(positive.max())
+        panels[-1].set_xscale("symlog", linthresh=least, linscale=0.4)
+        panels[-1].set_xlim(-0.2 * least, 1.2 * largest)
+        panels[-1].xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    panels[-1].set_xlabel("threshold", fontsize=8, color=INK)
+    panels[0].legend(loc="lower left", fontsize=8, frameon=False, labelcolor=INK)
+    return figure
+
+
+def _draw_lines(axes: "Axes", table: pd.DataFrame, name: str) -> None:
+    lines: list[tuple[Any, pd.DataFrame]] = (
+        list(table.groupby("lambda1")) if "lambda1" in table else [(None, table)]
+    )
+    for place, (lambda1, line) in enumerate(lines):
+        label = "all thresholds" if lambda1 is None else f"λ = {lambda1:g}"
+        colour = COLOURS[place % len(COLOURS)]
+        axes.plot(
+            line["threshold"], line[name], color=colour, marker="o", markersize=3.5, linewidth=1.3,
+            label=label,
+        )  # fmt: skip
+    chosen = table[table["recommended"]]
+    axes.scatter(
+        chosen["threshold"], chosen[name], s=110, facecolors="none", edgecolors=INK, linewidths=1.6,
+        zorder=5, label="recommended",
+    )  # fmt: skip
+
+
+def _plain(axes: "Axes", title: str) -> None:
+    """Axes with as little ink as possible."""
+    axes.set_title(title, fontsize=9, loc="left", color=INK)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(FAINT)
+    axes.tick_params(labelsize=8, colors=INK, length=3)
+    axes.grid(True, color="#e6e9ee", linewidth=0.6)
+    axes.set_axisbelow(True)

@@ -6,14 +6,25 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from rescore.moments import Matrix
 from rescore.protocols import Status
-from rescore.studies.resamples import Counts, Outcome
 
 MOST_SHOWN = 20
 LOW, HIGH = 0.05, 0.95
 CHUNK = 2**14  # rows at a time
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What one resample gave."""
+
+    W: Matrix  # (d, d)
+    counts: Counts  # (n,), how often each row was drawn
+    status: Status
+    weight: Matrix | None = None  # (n,), relative to equal weights; NaN, not drawn; None, all one
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,22 +1,128 @@
-"""What is odd about a table but no reason to refuse it."""
+"""How wide the columns of a table are, how they lie to each other, and what is odd about them."""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rescore.tables.spread import Spread
-from rescore.tables.table import Table
 from rescore.text import listing
 
-__all__ = ["Finding", "findings"]
+if TYPE_CHECKING:
+    from rescore.tables.table import Table
+
+__all__ = ["Finding", "Spread", "findings", "spread"]
+
+Matrix = NDArray[np.float64]
 
 SINGULAR = 1e-12  # share of a column's variance below which rounding hides whether it is zero
 RATIO, TOO_WIDE, TOO_NARROW = 1e3, 1e6, 1e-4  # standard deviations
 OUTLYING = 50.0  # standard deviations of the other cells
 RESCALE = "Fit with standardize=True, or change the units."
-FEWEST_ROWS = 20  # with fewer, the others' standard deviation says too little
+FEWEST_TO_STAND_OUT = 20  # rows; with fewer, the others' standard deviation says too little
+CELLS = 2**15  # per block of rows: what is computed from a block stays in the cache
+FEWEST_ROWS = 256  # per block, for wide tables: products of fewer rows are slow
+LINE = 1024  # cells side by side in which the least and the largest are looked for
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Mean, standard deviation and largest deviation of each column, (d,) each.
+
+    Examples
+    --------
+    >>> spread(np.array([[1.0, 7, 2], [2.0, 7, 0], [3.0, 7, -2]])).correlation.round(6)
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
+
+    mean: Matrix
+    deviation: Matrix  # standard deviation, exactly 0 for a constant column
+    reach: Matrix  # max |x - mean|, exactly 0 for a constant column
+    correlation: Matrix  # Pearson's, of the k columns that vary, (k, k)
+
+    @property
+    def varying(self) -> NDArray[np.int64]:
+        """The positions of the columns that are not constant."""
+        return np.flatnonzero(self.deviation > 0)
+
+    @property
+    def scale_ratio(self) -> float:
+        """The largest standard deviation over the smallest of those that vary; 1 if none does.
+
+        Examples
+        --------
+        >>> spread(np.array([[0.0, 0.0], [1.0, 1000.0]])).scale_ratio
+        1000.0
+        """
+        deviation = self.deviation[self.varying]
+        if deviation.size == 0:
+            return 1.0
+        with np.errstate(over="ignore"):  # 1e150 over a denormal is beyond float64: inf says it
+            return float(deviation.max() / deviation.min())
+
+    @property
+    def condition_number(self) -> float:
+        """Largest over smallest eigenvalue of the correlation matrix; inf if it is singular.
+
+        Examples
+        --------
+        >>> spread(np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])).condition_number
+        inf
+        """
+        if self.correlation.size == 0:
+            return 1.0
+        eigenvalues = np.linalg.eigvalsh(self.correlation)
+        if eigenvalues[0] <= eigenvalues[-1] * len(eigenvalues) * np.finfo(float).eps:
+            return float("inf")
+        return float(eigenvalues[-1] / eigenvalues[0])
+
+
+def spread(X: Matrix) -> Spread:
+    """Means, deviations and correlations of the columns of X (n, d), over blocks of rows.
+
+    Deviations are divided by the largest before they are squared, so that neither 1e150 nor
+    1e-310 leaves the range of float64.
+
+    Examples
+    --------
+    >>> spread(np.array([[1e-300, 5.0], [3e-300, 5.0]])).deviation
+    array([1.e-300, 0.e+000])
+    """
+    n, d = X.shape
+    low, high = _extreme(np.minimum, X), _extreme(np.maximum, X)
+    # Relative to the lowest value a column cannot overflow, nor a constant one differ by rounding.
+    total = sum((np.ones(len(block)) @ (block - low) for block in _blocks(X)), np.zeros(d))
+    mean = low + total / n
+    reach = np.maximum(high - mean, mean - low)
+    unit = np.where(reach > 0, reach, 1.0)
+    C = np.zeros((d, d))
+    for block in _blocks(X):
+        Z = (block - mean) / unit
+        C += Z.T @ Z
+    C /= n
+    in_units = np.sqrt(C.diagonal())
+    deviation = unit * in_units
+    varies = deviation > 0
+    R = C[np.ix_(varies, varies)] / np.outer(in_units[varies], in_units[varies])
+    np.fill_diagonal(R, 1.0)
+    return Spread(mean, deviation, reach, R)
+
+
+def _extreme(which: np.ufunc, X: Matrix) -> Matrix:
+    """The least or the largest of each column: many rows at a time, one alone is a short loop."""
+    n, d = X.shape
+    k = min(max(LINE // d, 1), n)
+    whole = n // k * k
+    lines = which.reduce(X[:whole].reshape(-1, k * d)).reshape(k, d)
+    return np.asarray(which.reduce(np.vstack([lines, X[whole:]])))
+
+
+def _blocks(X: Matrix) -> Iterator[Matrix]:
+    """Views of successive rows."""
+    size = max(CELLS // X.shape[1], FEWEST_ROWS)
+    return (X[start : start + size] for start in range(0, len(X), size))
 
 
 @dataclass(frozen=True)
@@ -51,7 +157,7 @@ class Finding:
         return f"{self.seen} {self.remedy}".strip()
 
 
-def findings(table: Table) -> list[Finding]:
+def findings(table: "Table") -> list[Finding]:
     """Everything odd about the table, in the order a reader should look at it.
 
     The codes are constant, few_rows, duplicated, collinear, scale_ratio, scale and outlying.
@@ -69,14 +175,14 @@ def findings(table: Table) -> list[Finding]:
     return [*found, *_scales(table, width), *_outlying(table, width)]
 
 
-def _constant(table: Table, width: Spread) -> Iterator[Finding]:
+def _constant(table: "Table", width: Spread) -> Iterator[Finding]:
     columns = tuple(table.names[j] for j in np.flatnonzero(width.deviation == 0))
     if columns:
         seen = f"Constant column(s) {listing(columns)}: each becomes an isolated node."
         yield Finding("constant", seen, columns, "Drop them if they carry no meaning.")
 
 
-def _few_rows(table: Table) -> Iterator[Finding]:
+def _few_rows(table: "Table") -> Iterator[Finding]:
     n, d = table.values.shape
     if n < d:
         seen = (
@@ -87,7 +193,7 @@ def _few_rows(table: Table) -> Iterator[Finding]:
         yield Finding("few_rows", seen, remedy=remedy)
 
 
-def _dependent(table: Table, width: Spread) -> Iterator[Finding]:
+def _dependent(table: "Table", width: Spread) -> Iterator[Finding]:
     """Columns that others determine exactly: a copy of one, or a combination of several."""
     names = [table.names[j] for j in width.varying]
     R = width.correlation  # (k, k)
@@ -102,9 +208,7 @@ def _dependent(table: Table, width: Spread) -> Iterator[Finding]:
         yield from _combinations(R, names, {int(j) for _, j in copies})
 
 
-def _combinations(
-    R: NDArray[np.float64], names: list[Hashable], copies: set[int]
-) -> Iterator[Finding]:
+def _combinations(R: Matrix, names: list[Hashable], copies: set[int]) -> Iterator[Finding]:
     """Columns without variance of their own, by a Cholesky factorisation with pivoting."""
     from scipy.linalg import lapack, solve
 
@@ -125,7 +229,7 @@ def _combinations(
         yield Finding("collinear", seen, (names[rest[k]], *parts), remedy)
 
 
-def _scales(table: Table, width: Spread) -> Iterator[Finding]:
+def _scales(table: "Table", width: Spread) -> Iterator[Finding]:
     deviation = width.deviation[width.varying]
     if deviation.size == 0:
         return
@@ -146,10 +250,10 @@ def _scales(table: Table, width: Spread) -> Iterator[Finding]:
         yield Finding("scale", seen, remedy=RESCALE)
 
 
-def _outlying(table: Table, width: Spread) -> Iterator[Finding]:
+def _outlying(table: "Table", width: Spread) -> Iterator[Finding]:
     """Cells far from all the others, the others' spread being measured without them."""
     n = len(table.values)
-    if n < FEWEST_ROWS:
+    if n < FEWEST_TO_STAND_OUT:
         return
     few = max(1, min(10, n // 100))  # so many outlying cells cannot hide each other
     # If no cell reaches this far in all-rows deviations, none can be outlying: skips the sorting.
@@ -168,7 +272,7 @@ def _outlying(table: Table, width: Spread) -> Iterator[Finding]:
         yield Finding("outlying", seen, columns, remedy)
 
 
-def _stands_out(column: NDArray[np.float64], few: int) -> bool:
+def _stands_out(column: Matrix, few: int) -> bool:
     """Whether one of the `few` most extreme cells is far from the mean of the rest."""
     column = column / np.abs(column).max()  # squares stay within float64; only ratios matter here
     distance = np.abs(column - np.median(column))

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from rescore.tables.convert import unpack
-from rescore.tables.spread import Spread, spread
+from rescore.tables.findings import Spread, spread
 from rescore.text import listing, printable
 
 LARGEST = 1e150  # the square of anything larger overflows float64 once a few are added

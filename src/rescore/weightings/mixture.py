@@ -1,13 +1,15 @@
 """Latent groups of rows, each with a level and a noise variance of its own in every variable.
 
 A mixture of Gaussians with diagonal covariances, fitted to residuals by EM.  Groups are split in
-two as long as that pays for its parameters (BIC).
+two as long as that pays for its parameters (BIC).  Its steps are compiled: numba is imported where
+groups are looked for, and nowhere before.
 """
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from rescore.moments import Matrix
 
@@ -17,6 +19,8 @@ FEWEST = 2  # rows for each variable that a group to be split must have
 CUTS = (0.5, 0.8, 0.95)  # quantiles at which a score along which rows differ is cut
 RACING = 1500  # rows that take part in it, evenly spaced
 MOVED = 0.05  # by which a group's share must change before its halves are looked for again
+SMALLEST = 1e-3  # share of a variable's pooled variance below which no group's falls
+NOTHING = -40.0  # log of a membership that is not worth an exponential
 PRESENT = 1e-3  # membership below which a row is not looked at when its group is split
 
 
@@ -81,14 +85,12 @@ def expectation_maximisation(
     >>> expectation_maximisation(E, np.ones(2), np.ones((2, 1))).level
     array([[1.]])
     """
-    from rescore.solvers import mixture_steps  # compiled, so imported only where groups are sought
-
     P, rows = np.array(membership, order="C"), counts.sum()
     E, counts = np.ascontiguousarray(E), np.ascontiguousarray(counts, dtype=np.float64)
     pooled = np.maximum(counts @ np.square(E) / rows - np.square(counts @ E / rows), 1e-300)
     share, (level, variance) = np.empty(P.shape[1]), np.empty((2, P.shape[1], E.shape[1]))
     end = most_iterations, float(SETTLED * rows)
-    value = mixture_steps.alternate(E, counts, P, pooled, share, level, variance, *end)
+    value = alternate(E, counts, P, pooled, share, level, variance, *end)
     return Mixture(share, level, variance, P, value)
 
 
@@ -135,11 +137,9 @@ def _finer(
 
 def _divided(E: Matrix, membership: Matrix, k: int, two: Mixture) -> Matrix:
     """Memberships (n, K + 1) with the second half of group k as a group of its own."""
-    from rescore.solvers import mixture_steps
-
     P = np.empty((len(E), 2))
     E = np.ascontiguousarray(E)
-    mixture_steps.expect(E, np.ones(len(E)), two.share, two.level, two.variance, P)
+    expect(E, np.ones(len(E)), two.share, two.level, two.variance, P)
     divided = np.column_stack([membership, membership[:, k] * P[:, 1]])
     divided[:, k] *= P[:, 0]
     return divided
@@ -190,3 +190,83 @@ def _leading(Z: Matrix, c: Matrix) -> Matrix:
     """The score of every row on the direction of largest variance, (n,)."""
     direction = np.linalg.eigh((Z * c[:, None]).T @ Z)[1][:, -1]
     return np.asarray(Z @ (direction * np.sign(direction[np.abs(direction).argmax()])))
+
+
+@njit(cache=True)
+def maximise(
+    E: Any, counts: Any, P: Any, pooled: Any, share: Any, level: Any, variance: Any
+) -> None:
+    """Shares (K,), levels and variances (K, d) of groups with memberships P (n, K), in place."""
+    n, d = E.shape
+    K, rows = P.shape[1], counts.sum()
+    share[:] = 1e-10
+    level[:] = 0.0
+    variance[:] = 0.0
+    for i in range(n):
+        for k in range(K):
+            p = P[i, k] * counts[i]
+            if p > 0.0:
+                share[k] += p
+                for j in range(d):
+                    level[k, j] += p * E[i, j]
+                    variance[k, j] += p * E[i, j] * E[i, j]
+    for k in range(K):
+        size = share[k]
+        for j in range(d):
+            level[k, j] /= size
+            v = max(variance[k, j] / size - level[k, j] ** 2, SMALLEST * pooled[j])
+            # One pseudo-row of the pooled variance keeps a group of few rows from collapsing.
+            variance[k, j] = (v * size + pooled[j]) / (size + 1.0)
+        share[k] = size / rows
+
+
+@njit(cache=True)
+def expect(E: Any, counts: Any, share: Any, level: Any, variance: Any, P: Any) -> float:
+    """Memberships (n, K) into P; returns the log-likelihood of all rows."""
+    n, d = E.shape
+    K = len(share)
+    constant, linear, square = np.log(share), level / variance, -0.5 / variance
+    for k in range(K):
+        for j in range(d):
+            constant[k] -= 0.5 * (np.log(2 * np.pi * variance[k, j]) + level[k, j] * linear[k, j])
+    likelihood = 0.0
+    for i in range(n):
+        top = -np.inf
+        for k in range(K):
+            value = constant[k]
+            for j in range(d):
+                value += E[i, j] * (linear[k, j] + E[i, j] * square[k, j])
+            P[i, k] = value
+            top = max(top, value)
+        total = 0.0
+        for k in range(K):
+            away = P[i, k] - top
+            P[i, k] = np.exp(away) if away > NOTHING else 0.0
+            total += P[i, k]
+        for k in range(K):
+            P[i, k] /= total
+        likelihood += counts[i] * (top + np.log(total))
+    return likelihood
+
+
+@njit(cache=True)
+def alternate(
+    E: Any,
+    counts: Any,
+    P: Any,
+    pooled: Any,
+    share: Any,
+    level: Any,
+    variance: Any,
+    most: int,
+    settled: float,
+) -> float:
+    """Both in turn, all in place, until a turn gains less than ``settled``; the likelihood."""
+    last = -np.inf
+    for _ in range(most):
+        maximise(E, counts, P, pooled, share, level, variance)
+        likelihood = expect(E, counts, share, level, variance, P)
+        if likelihood - last < settled:
+            return likelihood
+        last = likelihood
+    return last

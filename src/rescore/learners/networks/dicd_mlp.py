@@ -9,7 +9,7 @@ from jax import Array
 
 from rescore.equations import Equations
 from rescore.learners.base import GroupedLearner
-from rescore.learners.invariance import balanced_weights
+from rescore.learners.dicd import balanced_weights
 from rescore.learners.networks.notears_mlp_paper import PaperMLPBackbone
 from rescore.learners.networks.rows import Inputs, Weighted, effective_rows
 from rescore.moments import Matrix, Weights, row_weights
