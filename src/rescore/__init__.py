@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from rescore.studies.edge_shares import Stability as Stability
     from rescore.studies.units import Units as Units
     from rescore.studies.units import units as units
+    from rescore.verdicts import edges as edges
 
 # Where each public name lives, but for the learners, which have a list of their own.  Loaded on
 # first use, so that importing rescore costs nothing.
@@ -58,6 +59,7 @@ _HOMES = {
     "cam_prune": "rescore.pruning.cam",
     "check": "rescore.studies.check",
     "compare": "rescore.studies.compare",
+    "edges": "rescore.verdicts",
     "equations_json": "rescore.exchange.programs",
     "evaluate": "rescore.metrics",
     "load": "rescore.exchange.saving",

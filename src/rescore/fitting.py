@@ -19,6 +19,7 @@ from rescore.tables.findings import Finding, findings
 from rescore.tables.table import Distinct, Table, as_table, distinct_rows, group_codes, row_labels
 from rescore.text import listing
 from rescore.validation import check_flag, check_number
+from rescore.verdicts import regression_evidence
 from rescore.weight_box import likelihood_units, prior_weights, rows_stood_for
 from rescore.weightings.fixed import Uniform
 
@@ -48,6 +49,8 @@ class Fitted:
     noise_variance: Matrix  # (d,), what they leave unexplained; zero for a constant column
     directions: Verdict  # which of them are known, and by what
     receipts: tuple[dict[str, Any], ...] = ()  # what was known about edges, and that it holds
+    errors: Matrix | None = None  # (d, d), of the coefficients, where relations are straight lines
+    explained: Matrix | None = None  # (d, d), share of an effect's variance lost without the edge
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +134,17 @@ def learn(
     obeyed = preparation.receipts(table, result)
     whole = _with_all_rows(result, used)
     directions = _directions(prepared.problem, found, told_by)
-    return Fitted(table, kept, whole, row_losses, told, *equations, directions, obeyed)
+    errors, explained = _evidence(prepared.problem, found)
+    return Fitted(
+        table, kept, whole, row_losses, told, *equations, directions, obeyed, errors, explained
+    )
+
+
+def _evidence(problem: Problem, found: Result) -> tuple[Matrix | None, Matrix | None]:
+    """Errors of the coefficients, and what each edge explains, where relations are linear."""
+    if found.equations.kind != "linear":
+        return None, None
+    return regression_evidence(problem, found.W, found.weights)
 
 
 def _directions(problem: Problem, found: Result, told_by: str | Told) -> Verdict:
@@ -262,9 +275,8 @@ def learn_moments(
     equations = prepared.equations(stand_ins, found)
     obeyed = preparation.receipts(table, found)
     directions = verdict(problem, found.W, prior)
-    return Fitted(
-        one_row, stand_ins, result, row_losses, tuple(told), *equations, directions, obeyed
-    )
+    data = one_row, stand_ins, result, row_losses, tuple(told)
+    return Fitted(*data, *equations, directions, obeyed, *_evidence(problem, found))
 
 
 def _checked(table: Table, covariance: Any) -> Matrix:

@@ -33,9 +33,9 @@ def test_json_and_files_hold_what_bootstrap_finds(cli_json, data, table, tmp_pat
 def test_the_terminal_and_the_report_tell_how_sure_each_edge_is(cli, data, tmp_path):
     result = cli("fit", data, "-o", tmp_path / "run", "--learner", "linear", "--bootstrap", 20)
     assert result.exit_code == 0, result.output
-    for words in ("How sure is each edge?", "direction", "100 %", "20 bootstrap resamples"):
+    for words in ("90 % interval", "resamples", "verdict", " %", "20 bootstrap resamples"):
         assert words in result.stdout
-    table = result.stdout[result.stdout.index("How sure") :]
+    table = result.stdout[result.stdout.index("Edges, strongest") :]
     assert all(len(line) <= 80 for line in table.splitlines() if "Written" not in line)
     page = (tmp_path / "run/report.html").read_text()
     assert "How sure is each edge?" in page

@@ -51,7 +51,7 @@ def test_the_folder_gains_tables_and_a_report_that_can_be_made_again(model, tmp_
     before = write_run(tmp_path, run)
     found = rs.bootstrap(model, table(), resamples=10)
     added = write_stability(tmp_path, run, found)
-    assert added == ["report.html", "row_stability.csv", "run.json", "stability.csv"]
+    assert added == ["edges.csv", "report.html", "row_stability.csv", "run.json", "stability.csv"]
     assert {*before, *added} == {path.name for path in tmp_path.iterdir()}
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "stability.csv"), found.table)
     written = (tmp_path / "report.html").read_text()

@@ -16,9 +16,9 @@ from rescore.report.run import Run
 from rescore.report.staging import staged
 
 FILES = {
-    "adjacency.csv", "arrays.npz", "cpdag.csv", "equations.json", "graph.dagitty", "graph.dot",
-    "graph.graphml", "graph.json", "graph.png", "graph.svg", "history.csv", "model.json",
-    "report.html", "run.json", "weights.csv",
+    "adjacency.csv", "arrays.npz", "cpdag.csv", "edges.csv", "equations.json", "graph.dagitty",
+    "graph.dot", "graph.graphml", "graph.json", "graph.png", "graph.svg", "history.csv",
+    "model.json", "report.html", "run.json", "weights.csv",
 }  # fmt: skip
 
 

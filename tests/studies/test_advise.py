@@ -1,4 +1,5 @@
 import inspect
+import itertools
 
 import joblib
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 import rescore as rs
 from rescore.learners.linear import OrderBackbone
-from rescore.studies.advise import fits_needed
+from rescore.studies.advise import choose, fits_needed, sentence
 from rescore.studies.differences import stabilities
 from rescore.studies.refit import Given
 from rescore.studies.scored_path import pruned_score, splits
@@ -124,6 +125,20 @@ def test_an_unstable_graph_is_not_preferred_to_the_own_setting():
     other = rs.advise(rs.Linear(threshold=0.5), X, thresholds=[0, 0.9])  # its own was not tried
     assert other.recommended == {"threshold": 0.0}
     assert "directions are often wrong" in other.sentence
+
+
+def test_what_is_less_steady_is_never_kept_for_the_sake_of_steadiness():
+    points = {"threshold": [0.1, 0.3], "edges": [9, 5], "log_likelihood": [-1.0, -1.1]}
+    table = pd.DataFrame(points | {"behind": [0.0, 0.1], "behind_se": [0.0, 0.2]})
+    for own, sparsest in itertools.product([0.5, 0.76, 0.78, 0.95], repeat=2):
+        table["stability"] = [own, sparsest]
+        choice = choose(table, {"threshold": 0.1})
+        steady = table["stability"][choice.recommended]
+        assert steady >= min(0.9, max(own, sparsest))
+        if choice.recommended == choice.own:
+            assert own > sparsest
+        told = sentence(table, choice, ["threshold"])
+        assert ("no steadier" in told) == (steady == sparsest < 0.9)
 
 
 def test_the_truth_is_no_parameter():

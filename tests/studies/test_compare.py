@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import rescore as rs
-from rescore.studies.differences import OUT_OF_BAG, answer, interval, stabilities
+from rescore.studies.differences import OUT_OF_BAG, answer, changes, interval, stabilities
 
 METHODS = ["plain", "auto", "exact", "neural", "random"]
 
@@ -36,6 +36,28 @@ def test_homogeneous_rows_gain_nothing(homogeneous):
     auto = result.table.loc["auto"]
     assert auto["graph_log_likelihood_low"] <= 0 <= auto["graph_log_likelihood_high"]
     assert "shd" not in result.table
+
+
+def test_without_a_truth_no_gain_alone_is_said_only_of_graphs_that_stay():
+    """Likelihoods cannot see directions: an answer from them says so wherever graphs differ."""
+    measures = {"graph_log_likelihood": -1.0, "log_likelihood": -1.0, "stability": 1.0}
+    for changed, turned in ((0, 0), (8, 2)):
+        records = records_with(plain=0.0, auto=0.0).drop(columns="shd").assign(**measures)
+        reweighted = records["method"] == "auto"
+        records["changed"], records["turned"] = changed * reweighted, turned * reweighted
+        said = answer(records)
+        assert ("cannot see which way edges point" in said) == (changed > 0)
+        assert said.startswith("No gain beyond chance:") == (changed == 0)
+        assert not changed or "8 pairs otherwise than the plain fit, 2 of them turned" in said
+
+
+def test_changes_are_those_of_the_shd():
+    rng = np.random.default_rng(3)
+    for _ in range(5):
+        one, other = (np.triu(rng.random((5, 5)) < 0.5, 1) for _ in range(2))
+        other = other if rng.random() < 0.5 else other.T
+        assert changes(one, other)["changed"] == rs.evaluate(one, other).shd
+        assert changes(one, other)["turned"] == (one & other.T).sum()
 
 
 def test_a_gain_is_found_where_there_is_one(found):

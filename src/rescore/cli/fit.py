@@ -188,9 +188,15 @@ def _finish(
     if output is not None:
         with uninterrupted():
             files = write_run(output, run)
-    if not as_json:
-        print_run(run, output, files)
-    stability, added = (None, []) if doubted is None else written(doubted(), run, output)
+    stability: Any = None
+    added: list[str] = []
+    try:
+        if doubted is not None:
+            stability, added = written(doubted(), run, output)
+            run = run.with_stability(stability)
+    finally:  # also if Ctrl-C was pressed before anything was found
+        if not as_json:  # the edges once, with all that is known of them
+            print_run(run, output, files)
     stopped = stability is not None and stability.interrupted
     if not as_json and stability is not None:
         print_stability(stability, added, run, output)

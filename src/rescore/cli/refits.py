@@ -79,22 +79,18 @@ def units_of(
 
 
 def print_units(units: "Units") -> None:
-    """The sentence, and the edges that do not survive every change of units."""
-    from rescore.cli.terminal import console, print_table
-    from rescore.studies.units import PROOF
+    """The sentence, and the edges that only other units bring; the others have their verdicts."""
+    from rescore.cli.terminal import console
+    from rescore.studies.units import ONLY_STANDARDISED
     from rescore.text import printable
 
     console().print(f"\nUnits: {units.sentence}")
-    odd = units.table[units.table["verdict"] != PROOF]
-    lines = [
-        (printable(cause, 30), "->", printable(effect, 30), _percent(share), changes or verdict)
-        for cause, effect, verdict, share, changes in odd.itertuples(index=False, name=None)
-    ]
-    if lines:
-        title = "Edges that hang on the units"
-        more = f" (the first {MOST_EDGES} of {len(lines)})" if len(lines) > MOST_EDGES else ""
-        header = ("cause", "", "effect", ">of refits", "changes")
-        print_table(title + more, header, lines[:MOST_EDGES])
+    more = units.table[units.table["verdict"] == ONLY_STANDARDISED]
+    names = [f"{printable(a, 30)} - {printable(b, 30)}" for a, b in more.to_numpy()[:, :2]]
+    if names:
+        left = f" and {len(names) - MOST_EDGES} more" if len(names) > MOST_EDGES else ""
+        shown = ", ".join(names[:MOST_EDGES]) + left
+        console().print(f"Joined only with standardised columns: {shown}", soft_wrap=True)
 
 
 def units_as_data(units: "Units") -> dict[str, Any]:
@@ -132,7 +128,7 @@ def written(
 def print_stability(
     stability: "Stability", files: list[str], run: "Run", output: Path | None
 ) -> None:
-    """The edges worth a doubt first, the sentence, and the files."""
+    """The edges that resamples find and the graph has not, the sentence, and the files."""
     from rescore.cli.terminal import console, print_files, print_table
     from rescore.report.run_tables import doubts
     from rescore.text import printable
@@ -141,14 +137,13 @@ def print_stability(
         (
             printable(line["cause"], 20), "->", printable(line["effect"], 20),
             *(_percent(line[key]) for key in ("probability", "adjacent", "direction")),
-            "yes" if line["in_graph"] else "no",
         )
-        for line in doubts(run, stability.edges)
+        for line in reversed(doubts(run, stability.edges)) if not line["in_graph"]
     ]  # fmt: skip
-    shown = f"{MOST_EDGES} of {len(lines)}, " if len(lines) > MOST_EDGES else ""
-    header = ("cause", "", "effect", ">edge", ">adjacent", ">direction", "in graph")
+    shown = f" ({MOST_EDGES} of {len(lines)})" if len(lines) > MOST_EDGES else ""
+    header = ("cause", "", "effect", ">edge", ">adjacent", ">direction")
     if lines:
-        title = f"How sure is each edge?  ({shown}least sure first)"
+        title = f"Not in the graph, but in some resamples{shown}"
         print_table(title, header, lines[:MOST_EDGES])
     console().print(stability.summary, soft_wrap=True)
     print_files(output, files)

@@ -10,17 +10,15 @@ from rescore.cli.guard import one_line
 from rescore.cli.refits import print_units, units_as_data
 from rescore.cli.terminal import console, print_files, print_scores, print_table
 from rescore.exchange.programs import text_names
-from rescore.graph.formats import NamedEdge
 from rescore.report.run import Run
 from rescore.report.run_tables import (
     changes_sentence,
     columns_used,
     edge_changes,
-    edges_sentence,
     group_shares,
-    strongest_edges,
 )
 from rescore.text import printable
+from rescore.verdicts import trust
 
 __all__ = ["print_run", "print_shares", "run_as_data"]
 
@@ -31,7 +29,6 @@ def run_as_data(run: Run, folder: Any, files: Sequence[str]) -> dict[str, Any]:
     """A run as a JSON object: status, graph, scores, warnings, and the files written."""
     diagnostics = run.model.diagnostics_
     n, d = run.model.losses_.shape
-    edges = strongest_edges(run.model)
     data: dict[str, Any] = {
         "status": diagnostics["status"],
         "converged": diagnostics["converged"],
@@ -40,10 +37,9 @@ def run_as_data(run: Run, folder: Any, files: Sequence[str]) -> dict[str, Any]:
         "effective_rows": diagnostics["effective_rows"],
         "columns": columns_used(run.model),
         "weighting": diagnostics["weighting"],
-        "edges": [
-            {"from": cause, "to": effect, "weight": w, "directed": directed}
-            for cause, effect, w, directed in edges
-        ],
+        "trust": trust(run.edges),
+        "noise": diagnostics["noise"],
+        "edges": edges_as_data(run.edges),
         "knowledge": diagnostics["knowledge"],
         "warnings": list(run.warnings),
         "folder": None if folder is None else str(folder),
@@ -64,14 +60,14 @@ def run_as_data(run: Run, folder: Any, files: Sequence[str]) -> dict[str, Any]:
 def print_run(run: Run, folder: Any, files: Sequence[str]) -> None:
     """The run for a reader: how it ended, the strongest edges, the heaviest rows, the files."""
     out, diagnostics = console(), run.model.diagnostics_
-    n, edges = len(run.model.losses_), strongest_edges(run.model)
+    n = len(run.model.losses_)
     out.print(one_line(diagnostics["status"]), soft_wrap=True)
-    out.print(edges_sentence(edges), soft_wrap=True)
+    out.print(trust(run.edges))
     effective = f"{diagnostics['effective_rows']:,.0f} effective of {n:,} rows"
     out.print(f"{effective}, {columns_used(run.model)}")
     if "summary" in diagnostics["weighting"]:
         out.print(one_line(diagnostics["weighting"]["summary"]), soft_wrap=True)
-    _print_edges(edges)
+    _print_edges(run.edges)
     if run.plain is not None:
         out.print(f"\n{changes_sentence(_changes(run))}")
     if run.units is not None:
@@ -91,21 +87,41 @@ def _changes(run: Run) -> pd.DataFrame:
     return edge_changes(W, plain, text_names(run.model))
 
 
-def _print_edges(edges: list[NamedEdge]) -> None:
+def edges_as_data(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The table of edges as JSON knows it: what is not known is null."""
+    names = {"cause": "from", "effect": "to", "coefficient": "weight"}  # as in graph.json
+    lines = table.rename(columns=names).to_dict("records")
+    return [{str(k): None if v != v else v for k, v in line.items()} for line in lines]
+
+
+def _print_edges(table: pd.DataFrame) -> None:
     """The strongest edges; one of open direction has no cause and no effect, and so no column has.
 
     The marks are ASCII, for terminals that know nothing else.
     """
-    shown = [
-        (_name(cause), "->" if directed else "--", _name(effect), f"{w:.3f}")
-        for cause, effect, w, directed in edges
+    if table.empty:
+        return
+    shown = table.head(MOST_EDGES)
+    columns = [
+        [_name(cause) for cause in shown["cause"]],
+        ["->" if directed else "--" for directed in shown["directed"]],
+        [_name(effect) for effect in shown["effect"]],
+        [f"{weight:.3f}" for weight in shown["coefficient"]],
     ]
-    if len(edges) > MOST_EDGES:
-        title = f"Strongest edges ({MOST_EDGES} of {len(edges)})"
+    header = ["", "", "", ">weight"]
+    if table["low"].notna().any():
+        bounds = zip(shown["low"], shown["high"], strict=True)
+        columns.append(["" if a != a else f"{a:.3g}, {b:.3g}" for a, b in bounds])
+        header.append(">90 % interval")
+    if table["stability"].notna().any():
+        columns.append([f"{100 * share:.0f} %" for share in shown["stability"]])
+        header.append(">resamples")
+    columns.append(list(shown["verdict"]))
+    if len(table) > MOST_EDGES:
+        title = f"Strongest edges ({MOST_EDGES} of {len(table)})"
     else:
         title = "Edges, strongest first"
-    if edges:
-        print_table(title, ("", "", "", ">weight"), shown[:MOST_EDGES])
+    print_table(title, (*header, "verdict"), zip(*columns, strict=True))
 
 
 def _print_receipts(receipts: list[dict[str, Any]]) -> None:

@@ -50,6 +50,7 @@ ARRAYS = (
     "noise_variance",
 )
 CELLS = "cell_weight"  # there only where variables count rows in their own way
+EVIDENCE = ("standard_errors", "explained")  # only where relations are straight lines
 EQUATIONS = "equations_"  # how the names of their arrays begin
 
 
@@ -83,6 +84,8 @@ def save(model: StructureLearner, folder: str | os.PathLike[str]) -> None:
     }
     if model._cell_weight is not None:
         arrays[CELLS] = np.asarray(model._cell_weight)
+    evidence = {name: getattr(model, f"{name}_") for name in EVIDENCE}
+    arrays |= {name: found.to_numpy() for name, found in evidence.items() if found is not None}
     arrays |= {EQUATIONS + name: array for name, array in model.equations_.arrays().items()}
     _replace(target / "arrays.npz", lambda path: np.savez_compressed(path, **arrays))
     _replace(target / "model.json", lambda path: path.write_text(described, encoding="utf-8"))
@@ -115,6 +118,9 @@ def load(folder: str | os.PathLike[str]) -> Any:
     model.row_losses_ = pd.Series(arrays["row_losses"], index, name="loss")
     model.history_ = _history(arrays["history"], about["history"])
     model.equations_ = _equations(arrays, about["equations"], len(names))
+    for name in EVIDENCE:
+        found = arrays.get(name)
+        setattr(model, f"{name}_", None if found is None else pd.DataFrame(found, names, names))
     model.noise_variance_ = pd.Series(arrays["noise_variance"], names, name="variance")
     model.status_ = Status[check_choice("status", about["status"], Status.__members__)]
     model.diagnostics_ = about["diagnostics"]
@@ -235,15 +241,17 @@ def _read_arrays(folder: Path, d: int, about: dict[str, Any]) -> dict[str, Any]:
     path = folder / "arrays.npz"
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            further = [name for name in archive.files if name.startswith((CELLS, EQUATIONS))]
+            further = [
+                name for name in archive.files if name.startswith((CELLS, *EVIDENCE, EQUATIONS))
+            ]
             arrays = {name: archive[name].astype(np.float64) for name in (*ARRAYS, *further)}
     except (ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
         raise ValueError(f"'{path}' is damaged or not ours: {error}. Fit again.") from None
     n = len(arrays["sample_weight"])
     shapes = {"adjacency_matrix": (d, d), "losses": (n, d), "row_losses": (n,)}
-    shapes |= {"noise_variance": (d,), "cpdag": (d, d)} | (
-        {CELLS: (n, d)} if CELLS in arrays else {}
-    )
+    shapes |= {"noise_variance": (d,), "cpdag": (d, d)}
+    optional = {CELLS: (n, d)} | dict.fromkeys(EVIDENCE, (d, d))
+    shapes |= {name: shape for name, shape in optional.items() if name in arrays}
     rows_agree = about["rows"] is None or len(about["rows"]) == n
     if not rows_agree or any(arrays[name].shape != shape for name, shape in shapes.items()):
         raise ValueError(f"'{path}' does not belong to its model.json: the shapes differ.")

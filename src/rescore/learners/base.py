@@ -30,6 +30,7 @@ from rescore.tables.convert import DataWarning
 from rescore.tables.table import Table, has_names, names_index, rows_like
 from rescore.text import listing
 from rescore.validation import check_integer, check_number, check_seed
+from rescore.verdicts import edges
 from rescore.weight_box import prior_weights
 from rescore.weightings.fixed import Uniform
 
@@ -73,6 +74,12 @@ class StructureLearner(Parametrised):
         Convergence, scales, condition number, cut edges, heaviest rows, warnings as data.
     equations_ : Equations
         Each variable as a function of its parents in the graph, in the units of X.
+    edges_ : DataFrame
+        The edges, the strongest first, each with its interval, what tells its direction, and a
+        verdict; `edges` joins in what resamples and other units say.
+    standard_errors_, explained_ : DataFrame (d, d)
+        Of the coefficients, and the share of an effect's variance that is lost without the edge;
+        NaN where there is no edge.  None where relations are not straight lines.
     noise_variance_ : Series (d,)
         The weighted variance of what the equations leave unexplained.
     n_features_in_ : int
@@ -98,6 +105,20 @@ class StructureLearner(Parametrised):
         check_fitted(self)
         W = self.adjacency_matrix_
         return to_networkx(W.to_numpy(), list(W.columns), self.cpdag_.to_numpy())
+
+    @property
+    def edges_(self) -> pd.DataFrame:
+        """The edges with what the fit says of each, as `edges` describes.
+
+        Examples
+        --------
+        >>> from rescore import Linear, simulate
+        >>> model = Linear().fit(simulate(nodes=3, degree=1, random_state=100).X)
+        >>> model.edges_[["cause", "effect", "verdict"]].shape
+        (3, 3)
+        """
+        check_fitted(self)
+        return edges(self)
 
     @property
     def cell_weight_(self) -> pd.DataFrame:
@@ -240,6 +261,10 @@ class StructureLearner(Parametrised):
         self.history_ = pd.DataFrame(list(result.history)).set_index("step")
         self.equations_ = fitted.equations
         self.noise_variance_ = pd.Series(fitted.noise_variance, index=names, name="variance")
+        self.standard_errors_, self.explained_ = (
+            None if each is None else pd.DataFrame(each, index=names, columns=names)
+            for each in (fitted.errors, fitted.explained)
+        )
         self.status_ = result.status
         self.diagnostics_ = diagnose(fitted)
         if result.status is Status.INTERRUPTED:  # what was reached is kept, and the caller stops

@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -30,10 +29,11 @@ def write_run(folder: str | os.PathLike[str], run: Run) -> list[str]:
     """Write all files of a run into ``folder``, and return their names.
 
     They are ``graph`` as .json, .dot, .graphml, .dagitty, .svg and .png, ``adjacency.csv``,
-    ``cpdag.csv``, ``equations.json``, ``weights.csv``, ``history.csv``, the model (``model.json``,
-    ``arrays.npz``), what surrounds it (``run.json``), ``report.html``, and, if the run has scores,
-    ``scores.json``.  Files of an earlier run are replaced, all at once.
+    ``cpdag.csv``, ``edges.csv``, ``equations.json``, ``weights.csv``, ``history.csv``, the model
+    (``model.json``, ``arrays.npz``), what surrounds it (``run.json``), ``report.html``, and, if the
+    run has scores, ``scores.json``.  Files of an earlier run are replaced, all at once.
 
+    ``edges.csv`` has a line for each edge: its evidence and the verdict (`Run.edges`).
     ``cpdag.csv`` has an edge in both directions where its direction is open; ``adjacency.csv`` is
     one DAG of that class, with its coefficients.
 
@@ -52,6 +52,7 @@ def write_run(folder: str | os.PathLike[str], run: Run) -> list[str]:
     """
     with staged(folder, stale=("scores.json", *STABILITY_FILES)) as scratch:
         _write_graph(scratch, run)
+        run.edges.to_csv(scratch / "edges.csv", index=False, lineterminator="\n")
         _write_weights(scratch / "weights.csv", row_weights(run.model))
         run.model.history_.to_csv(scratch / "history.csv", lineterminator="\n")
         save(run.model, scratch)
@@ -67,7 +68,7 @@ def write_stability(folder: str | os.PathLike[str], run: Run, stability: Stabili
     """Add to the folder of a run what resamples say about it, and return the names of the files.
 
     They are ``stability.csv``, a line per edge; ``row_stability.csv``, a line per row, if any row
-    was weighed; and ``run.json`` and ``report.html`` once more.
+    was weighed; and ``edges.csv``, ``run.json`` and ``report.html`` once more.
 
     Examples
     --------
@@ -77,10 +78,11 @@ def write_stability(folder: str | os.PathLike[str], run: Run, stability: Stabili
     >>> model = Linear().fit(X)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_stability(folder, Run(model), bootstrap(model, X, resamples=5))
-    ['report.html', 'run.json', 'stability.csv']
+    ['edges.csv', 'report.html', 'run.json', 'stability.csv']
     """
-    run = replace(run, stability=stability.edges.to_numpy(), resampled=stability.summary)
+    run = run.with_stability(stability)
     with staged(folder, stale=STABILITY_FILES) as scratch:
+        run.edges.to_csv(scratch / "edges.csv", index=False, lineterminator="\n")
         stability.table.to_csv(scratch / "stability.csv", index=False, lineterminator="\n")
         if stability.weights_vary:
             rows = stability.row_weights.rename(index=str)

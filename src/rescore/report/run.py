@@ -7,7 +7,8 @@ import json
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,11 @@ import pandas as pd
 from rescore.exchange.saving import load
 from rescore.learners.base import StructureLearner
 from rescore.metrics import Scores
+from rescore.studies.edge_shares import Stability
 from rescore.studies.units import MADE, ONLY_STANDARDISED, PROOF, Units
 from rescore.tables.findings import Finding
 from rescore.text import printable
+from rescore.verdicts import Shares, edges, shares_of
 
 __all__ = [
     "ABOUT_FILE",
@@ -60,7 +63,8 @@ class Run:
     a true graph, ``baselines`` those of other fits to compare with, by name.  ``command`` and
     ``source`` say how the fit came about and where its rows are from.  ``plain`` is the graph of
     the same learner without row weights, and ``stability`` the share of resamples with each edge,
-    both in the order of the model's variables.  ``resampled`` says how these were drawn.
+    both in the order of the model's variables.  ``resampled`` says how these were drawn, and
+    ``bounds`` are the 5 % and 95 % quantiles of the coefficients in them.
     ``units`` is what other units would change, ``findings`` what a check of the table showed.
 
     Examples
@@ -83,6 +87,7 @@ class Run:
     units: Units | None = None
     resampled: str = ""
     findings: tuple[Finding, ...] = ()
+    bounds: tuple[Any, Any] | None = None  # (d, d) each
 
     def __post_init__(self) -> None:
         d = len(self.model.adjacency_matrix_)
@@ -96,6 +101,26 @@ class Run:
             np.abs(2 * np.asarray(self.stability) - 1) <= 1
         ):
             raise ValueError("stability must hold shares between 0 and 1.")
+
+    @cached_property
+    def edges(self) -> pd.DataFrame:
+        """The edges with all that is known of each, as `rescore.edges` describes; names as text.
+
+        Every page, terminal and file shows this table, or a part of it.
+        """
+        shares = None
+        if self.stability is not None:
+            low, high = self.bounds or (None, None)
+            shares = Shares(np.asarray(self.stability, dtype=float), low, high, self.resampled)
+        table = edges(self.model, stability=shares, units=self.units)
+        return table.astype({"cause": str, "effect": str})
+
+    def with_stability(self, stability: Stability) -> "Run":
+        """The same run, and what resamples say about it."""
+        found = shares_of(stability)
+        return replace(
+            self, stability=found.edges, resampled=found.summary, bounds=(found.low, found.high)
+        )
 
 
 def about(run: Run) -> str:
@@ -118,6 +143,7 @@ def about(run: Run) -> str:
         "plain": _from_matrix(run.plain),
         "stability": _from_matrix(run.stability),
         "resampled": run.resampled,
+        "bounds": None if run.bounds is None else [_from_matrix(each) for each in run.bounds],
         "units": None if run.units is None else units_as_json(run.units),
         "findings": [_from_finding(finding) for finding in run.findings],
         "groups": _from_labels(run.groups),
@@ -210,6 +236,7 @@ def _run_of(model: Any, data: dict[str, Any]) -> Run:
         units=None if data.get("units") is None else units_from_json(data["units"]),
         resampled=str(data.get("resampled", "")),  # missing from what earlier versions wrote
         findings=tuple(_to_finding(each) for each in data.get("findings", [])),
+        bounds=_to_bounds(data.get("bounds"), d),
     )
 
 
@@ -223,11 +250,19 @@ def _to_finding(data: dict[str, Any]) -> Finding:
     return Finding(**texts, columns=columns)
 
 
+def _to_bounds(data: Any, d: int) -> tuple[Any, Any] | None:
+    if data is None:
+        return None
+    low, high = (_to_matrix(entries, d) for entries in data)
+    nothing = (low == 0) & (high == 0)
+    return np.where(nothing, np.nan, low), np.where(nothing, np.nan, high)
+
+
 def _from_matrix(matrix: Any) -> list[list[Any]] | None:
-    """Its entries other than zero, each as row, column, value."""
+    """Its entries other than zero and NaN, each as row, column, value."""
     if matrix is None:
         return None
-    values = np.asarray(matrix, dtype=float)
+    values = np.nan_to_num(np.asarray(matrix, dtype=float))
     return [[i, j, float(values[i, j])] for i, j in np.argwhere(values != 0).tolist()]
 
 

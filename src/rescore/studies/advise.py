@@ -103,8 +103,9 @@ def advise(
 
     Recommended is the sparsest graph whose held-out log-likelihood is not behind the best by more
     than one standard error of the difference over the folds; of several the most stable, then the
-    likeliest, then the nearest to the learner's own setting.  If its stability is below 0.9, the
-    learner's own setting stays.  There is no true graph in any of it.
+    likeliest, then the nearest to the learner's own setting.  If its stability is below 0.9 and
+    that of the learner's own setting is higher, the own setting stays.  There is no true graph in
+    any of it.
 
     All thresholds come from the same fits, one for each λ and part of the rows; where row weights
     move between whole fits they are those of the fit without a threshold.  The held-out
@@ -201,7 +202,8 @@ def choose(table: pd.DataFrame, own: Setting) -> Choice:
     """The sparsest point that is not behind the best by more than one error, if it is stable.
 
     Of several the most stable one, then the likeliest, then the one nearest to ``own``.  If its
-    edges change with the rows, the learner's own setting stays, where that was tried.
+    edges change with the rows, the learner's own setting stays, where that was tried and its
+    edges change less.
 
     Examples
     --------
@@ -219,8 +221,9 @@ def choose(table: pd.DataFrame, own: Setting) -> Choice:
     )
     sparsest = int(order["place"].iloc[0])
     usual = _place(table, own)
-    stable = table["stability"].iloc[sparsest] >= STABLE - ROUNDING
-    return Choice(sparsest if stable or usual is None else usual, sparsest, usual)
+    steady = table["stability"].to_numpy()
+    kept = sparsest if usual is None or steady[sparsest] >= STABLE - ROUNDING else usual
+    return Choice(kept if steady[kept] > steady[sparsest] else sparsest, sparsest, usual)
 
 
 def _place(table: pd.DataFrame, own: Setting) -> int | None:
@@ -265,6 +268,9 @@ def _reservations(table: pd.DataFrame, choice: Choice) -> list[str]:
     told = []
     sparsest = table.iloc[choice.sparsest]
     if sparsest["stability"] < STABLE - ROUNDING:
+        if choice.recommended == choice.sparsest:
+            own = "" if choice.own is None else ", and the learner's own setting is no steadier"
+            told.append(f"Its stability is below the {STABLE} that is asked for{own}.")
         told.append(
             "Where edges change with the rows, their directions are often wrong, as they are in "
             "columns that were standardised."

@@ -18,9 +18,11 @@ from rescore.metrics.pairing import paired
 from rescore.moments import Rows
 from rescore.protocols import Mask
 from rescore.studies.differences import (
+    CHANGES,
     PLAIN,
     RANDOM,
     answer,
+    changes,
     deciding,
     readable,
     stabilities,
@@ -42,7 +44,8 @@ class Comparison:
     table : DataFrame
         One row per method.  For every measure its mean, the mean paired difference to the plain
         learner and that difference's 95 % interval (``_difference``, ``_low``, ``_high``); mean
-        edges and effective rows, the share of fits that converged, median CPU seconds.
+        edges, pairs joined otherwise than in the plain graph of the same rows (``changed``, and
+        ``turned`` round) and effective rows, the share of fits that converged, median CPU seconds.
     records : DataFrame
         One row per method and resample.
     answer : str
@@ -175,7 +178,7 @@ def _with_stability(records: pd.DataFrame) -> pd.DataFrame:
     """The records with the stability of every graph in the place of the graph itself."""
     for _, part in records.groupby("method"):
         records.loc[part.index, "stability"] = stabilities(list(part["graph"]))
-    last = ["edges", "effective_rows", "converged", "cpu_seconds"]
+    last = ["edges", *CHANGES, "effective_rows", "converged", "cpu_seconds"]
     first = [name for name in records if name not in {*last, "graph"}]
     return records[[*first, *last]]
 
@@ -194,10 +197,11 @@ def resample(study: Study, seed: np.random.SeedSequence) -> list[dict[str, Any]]
     rows, left_out = _draw(len(study.given.X), np.random.default_rng(seed))
     drawn, test = study.given.part(rows), study.given.part(left_out)
     methods = study.methods(int(seed.generate_state(1)[0]))
-    return [
+    records = [
         {"method": name, **_measured(study, method, drawn, test)}
         for name, method in methods.items()
     ]
+    return [record | changes(record["graph"], records[0]["graph"]) for record in records]
 
 
 def _draw(n: int, rng: np.random.Generator) -> tuple[Positions, Positions]:

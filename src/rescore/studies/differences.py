@@ -13,6 +13,7 @@ from rescore.protocols import Mask
 PLAIN = "plain"
 RANDOM = "random"
 Cells = Mapping[Hashable, Mapping[Hashable, Any]]  # by method and column
+CHANGES = ("changed", "turned")  # pairs joined otherwise than in the plain graph of the same rows
 OUT_OF_BAG = np.exp(-1) / (1 - np.exp(-1))  # rows left out over distinct rows drawn, on average
 
 
@@ -57,6 +58,19 @@ def _agreement(a: Mask, b: Mask) -> float:
     return 1.0 - float(np.triu(differ | differ.T).sum() / pairs) if pairs else 1.0
 
 
+def changes(graph: Mask, plain: Mask) -> dict[str, int]:
+    """How many pairs two graphs (d, d) join otherwise, and how many of these in direction alone.
+
+    Examples
+    --------
+    >>> changes(np.array([[0, 1], [0, 0]]) > 0, np.array([[0, 0], [1, 0]]) > 0)
+    {'changed': 1, 'turned': 1}
+    """
+    differ = graph != plain
+    turned = graph & plain.T & ~plain
+    return {"changed": int(np.triu(differ | differ.T).sum()), "turned": int(turned.sum())}
+
+
 def interval(differences: Matrix, level: float) -> tuple[float, float]:
     """An interval for the mean of paired differences over resamples of the same rows.
 
@@ -87,8 +101,9 @@ def summary(records: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
         table[f"{measure}_difference"] = differences.mean()
         table[f"{measure}_low"], table[f"{measure}_high"] = zip(*bounds, strict=True)
     by_method = records.groupby("method")
-    for name in ("edges", "effective_rows", "converged"):
-        table[name] = by_method[name].mean()
+    for name in ("edges", *CHANGES, "effective_rows", "converged"):
+        if name in records:
+            table[name] = by_method[name].mean()
     table["cpu_seconds"] = by_method["cpu_seconds"].median()  # the first fit may compile
     return table
 
@@ -133,7 +148,8 @@ def answer(records: pd.DataFrame) -> str:
     """Whether a weighting beats the plain learner, as a sentence.
 
     A difference counts if its interval excludes zero at a level of 95 % for all methods and
-    measures together (Bonferroni).
+    measures together (Bonferroni).  Without a truth nothing measured can see which way edges point,
+    so that "no gain" alone is said only where the weights leave the graphs as they are.
     """
     measures = deciding(records)
     asked = [method for method in dict.fromkeys(records["method"]) if method != PLAIN]
@@ -145,9 +161,24 @@ def answer(records: pd.DataFrame) -> str:
     )
     gains = {m: _gain(cells, m, asked) for m in measures}
     found = [gains[m] or _no_gain(cells, m, asked) for m in measures]
+    unseen = "" if measures[0] == "shd" else _unseen(cells, asked)
     if not any(gains.values()):
-        found[0] = f"No gain beyond chance: {found[0]}"
-    return f"{'; '.join(found)} ({basis})."
+        where = "in likelihood and stability" if unseen else ""
+        found[0] = f"No gain beyond chance{f' {where}' if where else ''}: {found[0]}"
+    return f"{'; '.join(found)} ({basis}).{unseen}"
+
+
+def _unseen(cells: Cells, asked: list[str]) -> str:
+    """What the weights do to the graph that no likelihood can judge; empty if they do nothing."""
+    method = next(name for name in asked if name != RANDOM)
+    changed, turned = (cells[method].get(name, 0.0) for name in CHANGES)
+    if not changed:
+        return ""
+    return (
+        f" These measures cannot see which way edges point: {method} weights join {changed:.3g} "
+        f"pairs otherwise than the plain fit, {turned:.3g} of them turned round, and only a known "
+        "graph or the verdicts on the edges (edges_) can say which is right."
+    )
 
 
 def _gain(cells: Cells, measure: str, asked: list[str]) -> str:
