@@ -13,7 +13,16 @@ from rescore.directions import Verdict, verdict
 from rescore.equations import Equations, residual_moments
 from rescore.graph.equivalence import cpdag
 from rescore.known_edges import edge_masks, receipts
-from rescore.moments import Cells, Matrix, Rows, Standardised, Summary, of_rows, standardised
+from rescore.moments import (
+    Cells,
+    Matrix,
+    Rows,
+    Standardised,
+    Summary,
+    of_rows,
+    standardised,
+    within_range,
+)
 from rescore.protocols import Backbone, Codes, Problem, Status, Weighting
 from rescore.tables.findings import Finding, findings
 from rescore.tables.table import Distinct, Table, as_table, distinct_rows, group_codes, row_labels
@@ -27,6 +36,7 @@ BY_NOISE, BY_CLASS, EVERY_EDGE = "noise", "class", "every edge"  # what tells di
 Told = Callable[[Problem, Result], Verdict]
 SCALE_FINDINGS = {"scale", "scale_ratio"}
 LARGE_CORRELATION = 0.5
+TINY = float(np.finfo(float).tiny)
 SMALLEST_SHARE = 1e-12  # of a variance that counts as noise rather than rounding
 ALL_ROWS = pd.Index(["all rows"])
 ROWWISE = {"few_rows", "outlying"}  # findings about rows that nobody has seen
@@ -70,9 +80,14 @@ class Preparation:
         varying[table.spread.varying] = True
         _refuse_required_constants(table, required, varying)
         allowed &= np.outer(varying, varying)
-        units = standardised(table.values, prior) if self.standardize else None
+        width = table.spread
+        if self.standardize:
+            units: Standardised | None = standardised(table.values, prior)
+        else:
+            units = within_range(table.values, width.mean, width.deviation)
         rows = Rows(table.values if units is None else units.values)
-        return Prepared(Problem(rows, prior, allowed, required, count, groups), units)
+        problem = Problem(rows, prior, allowed, required, count, groups)
+        return Prepared(problem, units, not self.standardize)
 
     def receipts(self, table: Table, result: Result) -> tuple[dict[str, Any], ...]:
         """What was known about edges, each with whether the graph obeys it."""
@@ -85,6 +100,22 @@ class Prepared:
 
     problem: Problem
     units: Standardised | None = None
+    own: bool = True  # whether coefficients and losses are given in the table's own all the same
+
+    def in_own_units(self, result: Result) -> Result:
+        """What was learned, with coefficients and losses as large as in the table's own units.
+
+        As far as float64 reaches: an edge stays one, and a loss a number.
+        """
+        if self.units is None or not self.own:
+            return result
+        power = np.frexp(self.units.deviation)[1] - 1
+        losses = _scaled(result.losses, 2 * power)
+        if result.equations.kind != "linear":  # strengths of other edges have no units
+            return replace(result, losses=losses)
+        by = power - power[:, None]
+        removed = tuple((i, j, float(_scaled(w, by[i, j]))) for i, j, w in result.removed)
+        return replace(result, W=_scaled(result.W, by), losses=losses, removed=removed)
 
     def equations(self, table: Table, result: Result) -> tuple[Equations, Matrix]:
         """What was learned from the table in the table's own units, and its noise variances (d,).
@@ -98,6 +129,13 @@ class Prepared:
         mean, variance = residual_moments(equations, table.values, result.sample_weight)
         own = np.square(table.spread.deviation)
         return equations.shifted(mean), np.maximum(variance, SMALLEST_SHARE * own) * (own > 0)
+
+
+def _scaled(values: Any, power: Any) -> Matrix:
+    """``values · 2^power``, kept within float64: what is not zero does not become zero or inf."""
+    with np.errstate(over="ignore", under="ignore"):
+        size = np.clip(np.ldexp(np.abs(values), power), TINY, np.finfo(float).max)
+    return np.where(np.equal(values, 0), 0.0, np.copysign(size, values))
 
 
 def learn(
@@ -127,10 +165,11 @@ def learn(
         prepared.problem, backbone, weighting, warmup=warmup, max_steps=max_steps, on_step=on_step
     )
     result = _unmerged(found, merged)
-    told = noticed(kept, prior[used], result, preparation)
-    equations = prepared.equations(kept, result)
     row_losses = np.full(len(used), np.nan)
     row_losses[used] = likelihood_units(result.losses, prior[used])
+    result = prepared.in_own_units(result)
+    told = noticed(kept, prior[used], result, preparation)
+    equations = prepared.equations(kept, result)
     obeyed = preparation.receipts(table, result)
     whole = _with_all_rows(result, used)
     directions = _directions(prepared.problem, found, told_by)
@@ -268,10 +307,10 @@ def learn_moments(
     problem = replace(prepared.problem, rows=Summary(prepared.problem.rows.matrix()))
     found = rescore(problem, backbone, Uniform(), max_steps=max_steps, on_step=on_step)
     losses = (prior @ found.losses)[None]
-    result = replace(found, sample_weight=np.ones(1), losses=losses)
+    row_losses = likelihood_units(losses, np.ones(1))
+    result = prepared.in_own_units(replace(found, sample_weight=np.ones(1), losses=losses))
     told = [f for f in noticed(stand_ins, prior, found, preparation) if f.code not in ROWWISE]
     one_row = Table(prior[None] @ stand_ins.values, table.names, ALL_ROWS)
-    row_losses = likelihood_units(losses, np.ones(1))
     equations = prepared.equations(stand_ins, found)
     obeyed = preparation.receipts(table, found)
     directions = verdict(problem, found.W, prior)

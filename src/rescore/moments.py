@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 Matrix = NDArray[np.float64]
 
 TINY = float(np.finfo(float).tiny)
+# Powers of two, of deviations: how far apart columns may be, and how large or small all of them.
+FARTHEST, LARGEST = 27, 30
 CHUNK = 2**15  # rows at a time: temporaries stay in cache, and memory at one copy of X
 
 
@@ -290,6 +292,10 @@ def standardised(X: Matrix, w: Matrix) -> Standardised:
     array([[-1.,  0.],
            [ 1.,  0.]])
     """
+    low = X.min(axis=0)
+    moved = np.where(np.abs(low) > 2.0**FARTHEST * (X.max(axis=0) - low), low, 0.0)
+    if moved.any():  # far from zero for their width: their means would round it away
+        X = X - moved
     # Dividing by the largest entry first keeps squares within float64, whatever the units.
     largest = np.abs(X).max(axis=0)
     unit = np.where(largest > 0, largest, 1.0)
@@ -300,7 +306,36 @@ def standardised(X: Matrix, w: Matrix) -> Standardised:
     varies = deviation > 1e-12
     np.divide(Z, deviation, out=Z, where=varies)
     Z[:, ~varies] = 0.0
-    return Standardised(Z, mean * unit, np.where(varies, deviation * unit, 1.0))
+    return Standardised(Z, moved + mean * unit, np.where(varies, deviation * unit, 1.0))
+
+
+def within_range(X: Matrix, mean: Matrix, deviation: Matrix) -> Standardised | None:
+    """X in units whose squares lie within both precisions; None if it is in such units already.
+
+    Deviations keep their ratio to the middle one up to `FARTHEST` (the squares of a narrower column
+    are lost in rounding beside those of a wide one), and that keeps its size up to `LARGEST`; so
+    only what no learner could tell apart changes.  Units are powers of two, and
+    rounding is the same in all of them.  A column far from zero for its width is moved there.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 1e99], [3.0, 4e99]])
+    >>> seen = within_range(X, X.mean(axis=0), X.std(axis=0))
+    >>> seen.values.std(axis=0).round(-6), within_range(np.eye(2), np.zeros(2), np.ones(2))
+    (array([0.00e+00, 1.84e+08]), None)
+    """
+    varies = deviation > 0
+    log = np.log2(deviation[varies])
+    ordered = np.sort(log)
+    middles = ordered[(len(log) - 1) // 2 : len(log) // 2 + 1] if len(log) else np.zeros(1)
+    middle = middles[np.abs(middles).argmin()]
+    kept = np.clip(log - middle, -FARTHEST, FARTHEST) + np.clip(middle, -LARGEST, LARGEST)
+    power = np.zeros(len(deviation), dtype=int)
+    power[varies] = np.round(log - kept)
+    moved = np.where(np.abs(mean) > 2.0**FARTHEST * deviation, mean, 0.0)
+    if not (power.any() or moved.any()):
+        return None
+    return Standardised(np.ldexp(X - moved, -power), moved, np.ldexp(1.0, power))
 
 
 def half_squared_residuals(S: Matrix, W: Matrix) -> float:

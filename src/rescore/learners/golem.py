@@ -245,7 +245,7 @@ def _of_rows(problem: Problem, S: Matrix, penalty: Matrix, search: _Search) -> _
 
     def polish(best: Lasso) -> Lasso:
         """Better orders with the noise variances fixed, better variances on them, and again."""
-        while True:
+        for _ in range(MOST_ROUNDS):
             noise = noise_on_dag(S, best.W, equal)
 
             def regression(
@@ -255,9 +255,10 @@ def _of_rows(problem: Problem, S: Matrix, penalty: Matrix, search: _Search) -> _
                 return found._replace(objective=found.objective / noise[j])
 
             found = on_dag(polished(problem, S, best.W, regression).W)
-            if found.objective > best.objective - LEAST_GAIN * abs(best.objective):
-                return best
+            if not found.objective <= best.objective - LEAST_GAIN * abs(best.objective):
+                break
             best = found
+        return best
 
     constant = len(S) / 2 * np.log(search.unit)
     return _Objective(LIKELIHOODS[equal], S, penalty, into_domain, on_dag, polish, constant)

@@ -13,6 +13,7 @@ from rescore.solvers.lasso import Column, Lasso, column, joined, lasso, own
 from rescore.solvers.ordered_regression import least_variance_order
 
 LEAST_GAIN = 1e-6  # of the objective, for which another graph is taken: not for rounding
+MOST_SWAPS = 20  # for each pair; a search that ends of itself needs fewer than one
 NEGLIGIBLE = 1e-12  # share of a variance below which a column is a combination of others
 # The best regression of a variable (by number) on parents, from coefficients (d,).
 Regression = Callable[[int, NDArray[np.intp], Matrix], Column]
@@ -137,9 +138,9 @@ def _swap_neighbours(
     found = {j: on_all(j, order[:k]) for k, j in enumerate(order)}
     swaps = [swap(k) for k in range(len(order) - 1)]
     least = LEAST_GAIN * abs(sum(f.objective for f in found.values()))
-    while swaps:
+    for _ in range(MOST_SWAPS * len(swaps) ** 2):
         k = max(range(len(swaps)), key=lambda k: swaps[k].gain)
-        if swaps[k].gain <= least:
+        if not swaps[k].gain > least:
             break
         found[order[k]], found[order[k + 1]] = swaps[k].first, swaps[k].second
         order[k : k + 2] = order[k + 1], order[k]
@@ -180,7 +181,9 @@ def moved(problem: Problem, S: Matrix, dag: Matrix, regression: Regression) -> L
     found = {j: regression(j, before[j], dag[:, j]) for j in order}
     now, last = _Placed(order, found), np.inf
     least = LEAST_GAIN * abs(now.value)
-    while now.value < last - least:
+    for _ in range(MOST_SWAPS * len(order)):
+        if not now.value < last - least:
+            break
         last = now.value
         for v in now.order:
             elsewhere = _elsewhere(problem, regression, now, v)
@@ -211,5 +214,8 @@ def _elsewhere(
 
 
 def _before(problem: Problem, order: Sequence[int], j: int) -> NDArray[np.intp]:
-    """Those of the order that may cause j."""
-    return np.array([i for i in order if problem.allowed[i, j]], dtype=np.intp)
+    """Those of the order that may cause j, by number: rounding then depends on the set alone.
+
+    Else two orders with the same sets could each seem better than the other.
+    """
+    return np.array(sorted(i for i in order if problem.allowed[i, j]), dtype=np.intp)

@@ -89,7 +89,9 @@ def _importance(inputs: Matrix, y: Matrix, w: Matrix, seed: int) -> Matrix:
     from sklearn.ensemble import ExtraTreesRegressor
 
     forest = ExtraTreesRegressor(TREES, min_weight_fraction_leaf=SMALLEST_LEAF, random_state=seed)
-    return np.asarray(forest.fit(inputs, y, sample_weight=w).feature_importances_)
+    forest.fit(inputs, y, sample_weight=w)
+    with np.errstate(invalid="ignore"):  # trees that found nothing to split have no shares
+        return np.nan_to_num(forest.feature_importances_)
 
 
 def _unit_range(X: Matrix) -> Matrix:

@@ -119,8 +119,9 @@ def noise_variances(sample: Sample, W: Matrix) -> Matrix:
 def with_equal_noise(sample: Sample, W: Matrix) -> Explained:
     """One Gaussian noise variance for all variables, in the units given."""
     v = noise_variances(sample, W)
-    value = -0.5 * sample.rows * len(v) * (np.log(v.mean()) + 1 + np.log(2 * np.pi))
-    return Explained(EQUAL, W, float(value), 1, sample.rows)
+    size = v.mean() if len(v) else 1.0
+    value = -0.5 * sample.rows * len(v) * (np.log(size) + 1 + np.log(2 * np.pi))
+    return Explained(EQUAL, W, float(value), min(len(v), 1), sample.rows)
 
 
 def with_unequal_noise(sample: Sample, W: Matrix) -> Explained:
@@ -177,7 +178,7 @@ def _not_contradicted(equal: Explained, unequal: Explained) -> bool:
     Then no other graph with noise of all sizes need be searched; with many edges one that fits
     nearly as well with fewer could win by their price alone.
     """
-    freedom = unequal.parameters - 1
+    freedom = unequal.parameters - equal.parameters
     ratio = 2 * (unequal.likelihood - equal.likelihood)
     return bool(ratio <= freedom + 3 * np.sqrt(2 * freedom))
 

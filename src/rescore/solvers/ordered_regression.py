@@ -19,6 +19,7 @@ from rescore.moments import Matrix, Moments, Regression, Rows
 from rescore.protocols import Mask, Problem
 
 TINY = float(np.finfo(float).tiny)
+LEAST_SHARE = 1e-30  # of the largest variance: what is less counts as that, lest ratios overflow
 TIE = 1e-9  # relative difference below which two variances count as equal
 NEGLIGIBLE = 1e-12  # share of a variance below which a column is a combination of others
 RIDGE = 1e-10  # trace of noise added to correlations
@@ -134,7 +135,8 @@ def first_of(variance: Matrix, R: Matrix) -> Indices:
     first = equal.argmax(axis=1)
     for b in np.flatnonzero(equal.sum(axis=1) > 1):
         equals = np.flatnonzero(equal[b])
-        explained = np.square(R[b][:, equals]).sum(axis=0) / np.maximum(variance[b, equals], TINY)
+        floor = max(LEAST_SHARE * float(R[b].diagonal().max()), TINY)
+        explained = np.square(R[b][:, equals]).sum(axis=0) / np.maximum(variance[b, equals], floor)
         # Rounded, so that the order of equals in this too is that of the columns, not of rounding.
         first[b] = equals[np.argmax(np.round(explained / max(explained.max(), TINY), 9))]
     return first

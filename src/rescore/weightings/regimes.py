@@ -210,9 +210,11 @@ def description_length(
     price += sum(
         many * edge_price(group.rows, d, 0.0) for many, group in zip(theirs, groups, strict=True)
     )
-    price += _noise_price(groups, _varying(problem))
-    units = 0.5 * rows * np.log(np.diag(problem.moments(problem.prior).covariance))
-    return float(price - units[_varying(problem)].sum() - _expected(problem, groups)[1])
+    varies = _varying(problem)
+    price += _noise_price(groups, varies)
+    variances = np.diag(problem.moments(problem.prior).covariance)
+    units = 0.5 * rows * np.log(variances[varies]).sum()
+    return float(price - units - _expected(problem, groups)[1])
 
 
 def _noise_price(groups: list[Mechanisms], varies: Mask) -> float:
@@ -228,7 +230,8 @@ def _noise_price(groups: list[Mechanisms], varies: Mask) -> float:
     for group in groups:
         if group is not core:
             apart = (group.mean - core.mean)[varies] @ (np.eye(len(varies)) - group.W)[varies]
-            v, ratio = core.v[varies], (group.v / core.v)[varies]
+            v = core.v[varies]
+            ratio = group.v[varies] / v
             gain = 0.5 * group.rows * (ratio + apart[varies] ** 2 / v - 1 - np.log(ratio))
             price += np.minimum(gain, each).sum()
     return float(price)
