@@ -167,3 +167,49 @@ def test_the_minority_gets_its_weight_and_the_graph_improves():
         masses.append(found.sample_weight[(data.groups == "g1").to_numpy()].sum())
     assert np.mean(masses) > 0.3  # of the weight, for 0.1 of the rows
     assert np.mean(gains) > 0
+
+
+class Diverging(Recorder):
+    """Its numbers are not finite from some step on."""
+
+    def __init__(self, at):
+        super().__init__(steps=99)
+        self.at = at
+
+    def adjacency(self, state):
+        return np.full((5, 5), np.nan if state.params >= self.at else 0.0)
+
+
+class Counting(Drifting):
+    def explain(self, state):
+        return {"moved": state}
+
+
+def test_a_step_that_leaves_the_range_of_numbers_is_taken_back(chain):
+    learner = Diverging(at=4)
+    found = rescore(Problem.unconstrained(chain), learner, Counting(), warmup=0)
+    assert found.status is Status.DIVERGED
+    assert len(found.history) == 3
+    assert found.sample_weight is learner.weights[2]
+    assert found.weighting == {"moved": 3}  # of the weights that are returned, not of the next
+
+
+def test_ctrl_c_within_a_fit_explains_the_weights_that_are_returned(chain):
+    learner = InParts(steps=99)
+    found = rescore(Problem.unconstrained(chain), learner, Counting(), warmup=0, on_step=stop_at(5))
+    assert found.sample_weight is learner.weights[2]
+    assert found.weighting == {"moved": 1}
+
+
+def test_a_learner_without_any_finite_step_is_an_error(chain):
+    with pytest.raises(ValueError, match="standardize=True"):
+        rescore(Problem.unconstrained(chain), Diverging(at=1), Exact(0.5))
+
+
+def test_losses_that_are_not_finite_are_an_error_before_they_move_weights(chain):
+    class Lossy(Recorder):
+        def losses(self, problem, state):
+            return np.full(problem.rows.shape, np.inf)
+
+    with pytest.raises(ValueError, match="far from all others"):
+        rescore(Problem.unconstrained(chain), Lossy(steps=2), Exact(0.5))

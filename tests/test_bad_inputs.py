@@ -158,6 +158,73 @@ def test_denormals_do_not_crash(learner, frame):
     fit(learner, frame)
 
 
+SCALES = [1e-310, 1e-160, 1e-50, 1e50, 1e147]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(
+    "learner",
+    [rs.Linear(), rs.GES(), rs.Golem(), rs.ReScore(rs.Dagma(), tau=0.5), rs.ReScore(rs.Notears())],
+    ids=repr,
+)
+def test_columns_in_any_units_are_fitted_without_a_raw_warning(learner, frame, scale):
+    """All warnings are recorded ones, or `fit` fails; numbers are finite, weights sum to one."""
+    for columns in ["c"], list("abcde"):
+        scaled = frame.copy()
+        scaled[columns] *= scale
+        model, _ = fit(learner, scaled)
+        assert np.isfinite(model.losses_).all(axis=None)
+        assert np.isfinite(model.row_losses_).all()
+        assert np.isfinite(model.predict(scaled)).all(axis=None)
+        assert model.sample_weight_.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("cell", [1e100, None], ids=["one cell", "one column"])
+def test_networks_too_are_fitted_in_units_that_single_precision_holds(frame, cell):
+    frame = frame.head(60).copy()
+    if cell is None:
+        frame["c"] *= 1e-150
+    else:
+        frame.loc[3, "c"] = cell
+    model, _ = fit(rs.ReScore(rs.NotearsMLP(), tau=0.5), frame)
+    assert np.isfinite(model.losses_).all(axis=None)
+    assert model.sample_weight_.sum() == pytest.approx(1)
+
+
+def test_coefficients_are_those_of_the_units_given(frame):
+    learner = rs.GES(knowledge=rs.Knowledge(tiers=[[name] for name in frame]))
+    plain, _ = fit(learner, frame)
+    units = pd.Series([1.0, 1e90, 1.0, 1e-120, 1.0], index=frame.columns)
+    scaled, _ = fit(learner, frame * units)
+    expected = plain.adjacency_matrix_.mul(units, axis=1).div(units, axis=0)
+    np.testing.assert_allclose(scaled.adjacency_matrix_, expected, rtol=1e-9)
+    np.testing.assert_allclose(scaled.predict(frame * units), plain.predict(frame) * units)
+    np.testing.assert_allclose(scaled.losses_, plain.losses_ * units**2, rtol=1e-6)
+
+
+def test_a_narrow_column_far_from_zero_is_no_constant(frame):
+    """As timestamps in microseconds are; their mean alone rounds to a quarter of one."""
+    frame["a"] = np.round(frame["a"] * 50)
+    for standardize in (False, True):
+        expected, _ = fit(rs.Linear(standardize=standardize), frame)
+        far, _ = fit(rs.Linear(standardize=standardize), frame.assign(a=frame["a"] + 1.7e15))
+        assert set(far.causal_graph_.edges) == set(expected.causal_graph_.edges)
+
+
+@each_learner
+def test_a_table_of_constants_has_no_edges_and_no_raw_warning(learner, frame):
+    model, codes = fit(learner, frame * 0 + 3)
+    assert codes == {"constant"}
+    assert model.causal_graph_.number_of_edges() == 0
+
+
+@pytest.mark.parametrize("learner", [rs.Dagma(), rs.Notears(), rs.Golem()], ids=repr)
+def test_swaps_of_neighbours_do_not_gain_by_rounding_for_ever(learner):
+    X = np.random.default_rng(0).normal(size=(5, 5))
+    X[:, 2] *= 1e15
+    fit(learner, X)
+
+
 @each_learner
 def test_an_empty_graph_over_large_correlations_is_said(learner, frame):
     penalised = clone(learner).set_params(

@@ -9,7 +9,15 @@ import numpy as np
 from rescore.equations import Equations
 from rescore.graph.dag import cut_to_dag, threshold
 from rescore.moments import Matrix, Weights, row_weights
-from rescore.protocols import Backbone, Losses, Problem, State, Status, Weighting
+from rescore.protocols import (
+    OUT_OF_RANGE,
+    Backbone,
+    Losses,
+    Problem,
+    State,
+    Status,
+    Weighting,
+)
 from rescore.weight_box import ceiling_share
 
 Record = Mapping[str, float]
@@ -42,7 +50,8 @@ def rescore(
 ) -> Result:
     """Algorithm 1 of the paper.  ``warmup`` is its K_reweight: outer steps before weights move.
 
-    Ctrl-C ends it early, with what the last settled step had reached.
+    Ctrl-C ends it early, with what the last settled step had reached; so does a step whose numbers
+    are no longer finite.
 
     Examples
     --------
@@ -60,24 +69,35 @@ def rescore(
     memory = weighting.init(*problem.rows.shape)
     state = backbone.init(problem)
     history: list[Record] = []
-    reached = None  # the last settled state, and the weights it was learned with
+    reached = None  # the last settled state, the weights it was learned with and why they are so
     try:
         while state.status is Status.RUNNING and len(history) < max_steps:
             if len(history) >= warmup and state.settled:
                 # The graph is fixed: weigh up the rows that fit worst.
                 w, memory = weighting.step(problem, Losses(problem, backbone, state), memory)
             state = backbone.step(problem, w, state)  # the weights are fixed: improve the graph
+            if not np.isfinite(backbone.adjacency(state)).all():
+                w, memory, state = _step_back(reached)
+                break
             if state.settled:
-                reached = w, state
+                reached = w, memory, state
             history.append(_record(len(history) + 1, problem, backbone, weighting, w, state))
             if on_step is not None:
                 on_step(history[-1])
     except KeyboardInterrupt:
         if not history:
             raise
-        w, state = reached or (w, state)
+        w, memory, state = reached or (w, memory, state)
         state = replace(state, status=Status.INTERRUPTED)
     return _result(problem, backbone, w, state, history, weighting.explain(memory))
+
+
+def _step_back(reached: tuple[Weights, Any, State] | None) -> tuple[Weights, Any, State]:
+    """Where the last step began, if there was one, with the status that says so."""
+    if reached is None:
+        raise ValueError(OUT_OF_RANGE)
+    w, memory, state = reached
+    return w, memory, replace(state, status=Status.DIVERGED)
 
 
 def _record(
@@ -107,7 +127,7 @@ def _result(
     # A required edge is there even if its fitted weight is exactly zero.
     W = np.where(problem.required & (W == 0), np.finfo(float).tiny, W)
     status = Status.STEP_LIMIT if state.status is Status.RUNNING else state.status
-    losses = backbone.losses(problem, state)
+    losses = Losses(problem, backbone, state)()
     rows = problem.effective_rows(w)
     equations = backbone.equations(problem, state, W.copy())
     return Result(

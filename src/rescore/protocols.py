@@ -17,6 +17,12 @@ Mask = NDArray[np.bool_]
 Codes = NDArray[np.intp]
 
 
+OUT_OF_RANGE = (
+    "The learner's numbers left the range of floating point before it had a graph. Look for cells "
+    "far from all others, try standardize=True, or another learner."
+)
+
+
 class Status(Enum):
     """How far a learner has come, as a sentence."""
 
@@ -29,6 +35,10 @@ class Status(Enum):
     STEP_LIMIT = (
         "Not converged: the limit of outer steps was reached; the weakest edges on cycles were "
         "cut. Raise max_steps."
+    )
+    DIVERGED = (
+        "Not converged: numbers left the range of floating point; the graph is the last one before "
+        "that. Look for cells far from all others, and try standardize=True."
     )
     INTERRUPTED = "Stopped by Ctrl-C: the graph is the best one reached by then."
 
@@ -167,8 +177,11 @@ class Losses:
     state: State
 
     def __call__(self) -> Matrix:
-        """The squared residual of every row and variable, (n, d)."""
-        return self.backbone.losses(self.problem, self.state)
+        """The squared residual of every row and variable, (n, d); or a sentence, if not finite."""
+        losses = self.backbone.losses(self.problem, self.state)
+        if not np.isfinite(losses).all():
+            raise ValueError(OUT_OF_RANGE)
+        return losses
 
     def edges(self) -> Mask:
         """The DAG (d, d) that the learner would return now."""

@@ -5,10 +5,10 @@ import pytest
 
 import rescore as rs
 from rescore.graph.dag import is_dag, topological_order
-from rescore.learners.polish import closing_lasso
+from rescore.learners.polish import closing_lasso, moved, polished
 from rescore.moments import Rows
 from rescore.protocols import Problem
-from rescore.solvers.lasso import lasso
+from rescore.solvers.lasso import Column, lasso
 
 
 def dense(seed, d):
@@ -80,3 +80,15 @@ def test_data_scaled_by_rounding_give_the_same_graph(learner):
         ]
         assert (graphs[0] == graphs[1]).all()
         assert (graphs[0] == graphs[2]).all()
+
+
+@pytest.mark.parametrize("search", [polished, moved])
+def test_regressions_that_gain_by_rounding_for_ever_end(search):
+    """Every look at a regression makes it seem better than the one before."""
+    problem, looks = dense(0, 4), itertools.count()
+
+    def regression(j, parents, start):
+        return Column(np.zeros(4), -float(next(looks)), 0.0)
+
+    S = problem.rows.moments(problem.prior).covariance
+    assert is_dag(search(problem, S, np.zeros((4, 4)), regression).W)
