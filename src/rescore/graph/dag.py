@@ -93,6 +93,8 @@ def cut_to_dag(W: ArrayLike, keep: ArrayLike | None = None) -> tuple[NDArray[Any
     """
     W = as_square(W).copy()
     kept = _mask(keep, W) & (W != 0)
+    if is_dag(W):  # as most searches end: it saves the import of what finds components
+        return W, []
     if not is_dag(kept):
         raise ValueError("The edges to keep form a cycle among themselves; keep fewer of them.")
     removed = [(i, j, W[i, j].item()) for i, j in _edges_closing_cycles(W, kept)][::-1]

@@ -210,13 +210,13 @@ def _dependent(table: "Table", width: Spread) -> Iterator[Finding]:
 
 def _combinations(R: Matrix, names: list[Hashable], copies: set[int]) -> Iterator[Finding]:
     """Columns without variance of their own, by a Cholesky factorisation with pivoting."""
-    from scipy.linalg import lapack, solve
-
     rest = np.array([j for j in range(len(R)) if j not in copies], dtype=int)
-    if len(rest) == 0:
+    S, least = R[np.ix_(rest, rest)], SINGULAR * len(rest)
+    if _variances_exceed(2 * least, S):
         return
-    S = R[np.ix_(rest, rest)]
-    _, pivots, rank, _ = lapack.dpstrf(S, tol=SINGULAR * len(S))
+    from scipy.linalg import lapack, solve  # not before: most tables do without this import
+
+    _, pivots, rank, _ = lapack.dpstrf(S, tol=least)
     basis, dependent = pivots[:rank] - 1, pivots[rank:] - 1  # LAPACK counts from one
     for k in dependent:
         share = solve(S[np.ix_(basis, basis)], S[basis, k], assume_a="pos")
@@ -227,6 +227,15 @@ def _combinations(R: Matrix, names: list[Hashable], copies: set[int]) -> Iterato
         )
         remedy = "Drop one of them, or expect their edges to be arbitrary."
         yield Finding("collinear", seen, (names[rest[k]], *parts), remedy)
+
+
+def _variances_exceed(least: float, S: Matrix) -> bool:
+    """Whether every combination of columns with a unit vector has more variance than that."""
+    try:
+        np.linalg.cholesky(S - least * np.eye(len(S)))
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _scales(table: "Table", width: Spread) -> Iterator[Finding]:
