@@ -19,8 +19,7 @@ from rescore.data.mechanisms import (
     propagate,
     standard_noise,
 )
-from rescore.data.random_graphs import GRAPHS, relabel, scale_free
-from rescore.data.simulate import streams
+from rescore.data.simulate import GRAPHS, relabel, scale_free, streams
 from rescore.graph.dag import topological_order
 
 ROWS = 2000

@@ -61,8 +61,7 @@ def dataset(name, seed):
         settings = (DATA | NONLINEAR | ADDITIVE)[name]
         return rs.simulate(**({"nodes": 20, "degree": 2} | settings), random_state=seed)
     from rescore.data.mechanisms import propagate
-    from rescore.data.random_graphs import erdos_renyi
-    from rescore.data.simulate import streams
+    from rescore.data.simulate import erdos_renyi, streams
 
     rng = streams(seed)
     graph = erdos_renyi(20, 2, rng.graph)

@@ -21,7 +21,7 @@ from rescore.data.mechanisms import (
     propagate,
     standard_noise,
 )
-from rescore.data.random_graphs import erdos_renyi
+from rescore.data.simulate import erdos_renyi
 
 THEORY = {
     "gauss": stats.norm(),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescore.data.random_graphs import erdos_renyi, named_adjacency, relabel, scale_free
+from rescore.data.simulate import erdos_renyi, named_adjacency, relabel, scale_free
 from rescore.graph.dag import topological_order
 
 

@@ -14,8 +14,7 @@ from rescore import metrics
 from rescore.graph.dag import topological_order
 from rescore.graph.equivalence import cpdag
 from rescore.graph.io import read_graph, to_networkx
-from rescore.metrics import cpdag_shd, evaluate, fdr, fpr, shd, tpr
-from rescore.metrics.interventional import sid
+from rescore.metrics import cpdag_shd, evaluate, fdr, fpr, shd, sid, tpr
 
 nx = pytest.importorskip("networkx")
 

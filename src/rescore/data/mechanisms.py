@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rescore.data.random_graphs import Adjacency
 from rescore.graph.dag import topological_order
 from rescore.validation import check_choice, check_integer, check_number
 
+Adjacency = NDArray[np.int8]  # (d, d) of 0 and 1; [i, j] = 1 means i -> j
 FloatArray = NDArray[np.float64]
 HIDDEN = 100  # units of the random network
 # The kernel matrix of more rows than this is 0.8 GB or more, and its factor 10 s per node.

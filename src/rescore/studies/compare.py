@@ -12,8 +12,7 @@ from rescore.equations import log_likelihoods, residual_moments
 from rescore.learners.base import GraphLearner
 from rescore.learners.custom import as_learner, regressions
 from rescore.learners.rescore import ReScore
-from rescore.metrics import shd
-from rescore.metrics.interventional import sid
+from rescore.metrics import shd, sid
 from rescore.metrics.pairing import paired
 from rescore.moments import Rows
 from rescore.protocols import Mask
