@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from rescore.staging import write_whole
 from rescore.tables.files import read_text_bytes
 from rescore.text import listing, printable
 
@@ -45,7 +46,7 @@ def from_file(path: Path) -> dict[str, Any]:
 def to_file(parts: dict[str, Any], path: Path) -> None:
     """Write the parts of the knowledge in the format that the file's name asks for."""
     text = _as_json(parts) if _is_json(path) else _as_tetrad(parts)
-    path.write_text(text, encoding="utf-8", newline="\n")
+    write_whole(path, text.encode())
 
 
 def _is_json(path: Path) -> bool:

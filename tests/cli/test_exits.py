@@ -128,13 +128,13 @@ def test_ctrl_c_during_a_fit_writes_what_was_reached(cli, data, monkeypatch, tmp
 
 
 def test_ctrl_c_while_writing_waits_for_the_files(cli, data, monkeypatch, tmp_path):
-    save = folder.save
+    write_model = folder.write_model
 
     def interrupted_save(*arguments):
         os.kill(os.getpid(), signal.SIGINT)
-        save(*arguments)
+        write_model(*arguments)
 
-    monkeypatch.setattr(folder, "save", interrupted_save)
+    monkeypatch.setattr(folder, "write_model", interrupted_save)
     result = cli("fit", data, "-o", tmp_path / "run")
     assert result.exit_code == 130
     assert {"model.json", "report.html"} <= {path.name for path in (tmp_path / "run").iterdir()}
@@ -151,11 +151,11 @@ def test_a_full_disk_is_reported(cli, data, monkeypatch, tmp_path):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(folder, "save", full)
+    monkeypatch.setattr(folder, "write_model", full)
     result = cli("fit", data, "-o", tmp_path / "run")
     assert result.exit_code == 2
     assert "No space left on device" in only_line(result.stderr)
-    assert list((tmp_path / "run").iterdir()) == []
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_program_itself(program, truth, tmp_path):

@@ -185,13 +185,13 @@ def test_what_was_tried_again_replaces_a_failure(tmp_path):
 def test_packing_keeps_a_record_that_came_meanwhile(tmp_path, monkeypatch):
     store = Store(tmp_path)
     store.write({"key": "a", "status": "failed"})
-    write = store_module._write
+    write = store_module.write_whole
 
-    def write_and_meanwhile(path, text):
-        write(path, text)
-        write(tmp_path / "a.json", json.dumps(GOOD) + "\n")
+    def write_and_meanwhile(path, content):
+        write(path, content)
+        write(tmp_path / "a.json", json.dumps(GOOD).encode())
 
-    monkeypatch.setattr(store_module, "_write", write_and_meanwhile)
+    monkeypatch.setattr(store_module, "write_whole", write_and_meanwhile)
     store.pack()
     assert store.read()["a"]["status"] == "ok"
 
@@ -212,7 +212,7 @@ def test_a_full_disk_leaves_no_partial_record(tmp_path, monkeypatch):
     def full(_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store_module.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
         sweep(trials(1), Store(tmp_path))
     assert list(tmp_path.iterdir()) == []

@@ -13,7 +13,7 @@ from rescore.graph.io import read_graph
 from rescore.report import folder as module
 from rescore.report.folder import write_run
 from rescore.report.run import Run
-from rescore.report.staging import staged
+from rescore.staging import staged
 
 FILES = {
     "adjacency.csv", "arrays.npz", "cpdag.csv", "edges.csv", "equations.json", "graph.dagitty",
@@ -88,7 +88,7 @@ def test_a_full_disk_leaves_the_folder_as_it_was(tmp_path, model, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(module, "save", full)
+    monkeypatch.setattr(module, "write_model", full)
     with pytest.raises(OSError, match="No space left on device"):
         write_run(tmp_path, Run(model))
     assert os.listdir(tmp_path) == ["graph.json"]

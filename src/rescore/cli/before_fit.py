@@ -122,7 +122,7 @@ def advise_command(
     """Recommend a penalty and a threshold for a table, without any true graph."""
     from rescore.cli.table_input import FileFormat, read_input
     from rescore.cli.terminal import noted_warnings
-    from rescore.report.staging import check_folder
+    from rescore.staging import check_folder
 
     if output is not None:
         check_folder(output)
@@ -239,7 +239,7 @@ def _print_path(found: "Advice") -> None:
 def _write(folder: Path, found: "Advice") -> list[str]:
     """The path as a table and as a picture; the names of the files."""
     from rescore.report.figures import png, svg
-    from rescore.report.staging import staged
+    from rescore.staging import staged
 
     figure = found.figure()
     with staged(folder) as scratch:

@@ -43,7 +43,7 @@ def demo_command(
     from rescore.cli.terminal import noted_warnings
     from rescore.data.sachs import load_sachs
     from rescore.report.run import Run
-    from rescore.report.staging import check_folder
+    from rescore.staging import check_folder
     from rescore.studies.check import check
 
     check_folder(output)

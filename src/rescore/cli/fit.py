@@ -94,7 +94,7 @@ def fit_command(
     from rescore.cli.terminal import noted_warnings
     from rescore.metrics import evaluate
     from rescore.report.run import Run
-    from rescore.report.staging import check_folder
+    from rescore.staging import check_folder
     from rescore.studies.check import check
 
     if output is not None:

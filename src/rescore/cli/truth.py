@@ -43,7 +43,7 @@ def simulate_command(
     """Draw a random graph and data from it: data.csv, truth.csv, groups.csv, simulate.json."""
     from rescore.cli.terminal import uninterrupted
     from rescore.data import simulate
-    from rescore.report.staging import check_folder
+    from rescore.staging import check_folder
 
     check_folder(output)
     parameters: dict[str, Any] = {
@@ -96,7 +96,7 @@ def _write(folder: Path, data: "Dataset", parameters: dict[str, Any]) -> list[st
 
     from rescore import __version__
     from rescore.graph.io import write_adjacency
-    from rescore.report.staging import staged
+    from rescore.staging import staged
 
     assert data.truth is not None
     with staged(folder, stale=("groups.csv",)) as scratch:

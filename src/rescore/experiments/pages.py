@@ -14,6 +14,7 @@ from rescore.experiments.published import beside, published_for
 from rescore.experiments.search import searched
 from rescore.experiments.spec import Experiment
 from rescore.experiments.store import Record, Store
+from rescore.staging import staged
 
 __all__ = ["Contents", "contents", "write_pages"]
 
@@ -38,20 +39,23 @@ def write_pages(
     experiments: list[Experiment], store: Store, folder: Path, size: str = "full"
 ) -> list[Path]:
     """A page for every experiment in both formats, with its figure; the paths written."""
-    written = []
-    for experiment in experiments:
-        found = contents(experiment, store, size)
-        command = f"rescore reproduce {experiment.name} --{size}"
-        picture = None
-        if experiment.figure is not None:
-            picture = draw(experiment, found.runs, store, folder / f"{experiment.name}.svg")
-        figure = None if picture is None else picture.name
-        texts = {".md": markdown(found, figure, command), ".html": html(found, figure, command)}
-        for ending, text in texts.items():
-            path = folder / (experiment.name + ending)
-            path.write_text(text, encoding="utf-8")
-            written.append(path)
-    return written
+    with staged(folder) as scratch:
+        for experiment in experiments:
+            _write_page(experiment, store, scratch, size)
+    names = (experiment.name for experiment in experiments)
+    return [folder / (name + ending) for name in names for ending in (".md", ".html")]
+
+
+def _write_page(experiment: Experiment, store: Store, folder: Path, size: str) -> None:
+    found = contents(experiment, store, size)
+    command = f"rescore reproduce {experiment.name} --{size}"
+    picture = None
+    if experiment.figure is not None:
+        picture = draw(experiment, found.runs, store, folder / f"{experiment.name}.svg")
+    figure = None if picture is None else picture.name
+    texts = {".md": markdown(found, figure, command), ".html": html(found, figure, command)}
+    for ending, text in texts.items():
+        (folder / (experiment.name + ending)).write_bytes(text.encode())
 
 
 def markdown(page: Contents, figure: str | None, command: str) -> str:

@@ -7,14 +7,14 @@ with a line that is no record is never removed.
 
 import hashlib
 import json
-import os
 import time
-import uuid
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from rescore.staging import write_whole
 
 __all__ = ["Record", "Store"]
 
@@ -44,7 +44,7 @@ class Store:
     def write(self, record: Record) -> None:
         """Keep a record under its key."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        _write(self.folder / f"{record['key']}.json", _line(record) + "\n")
+        write_whole(self.folder / f"{record['key']}.json", f"{_line(record)}\n".encode())
 
     def read(self) -> dict[str, Record]:
         """All records by key, of two with one key the better; the rest is passed over."""
@@ -63,7 +63,7 @@ class Store:
             return
         text = "".join(_line(found[key]) + "\n" for key in sorted(found))
         packed = self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:12]}.jsonl"
-        _write(packed, text)
+        write_whole(packed, text.encode())
         for part in parts:
             if part.path != packed and part.whole and part.is_as_read():
                 part.path.unlink(missing_ok=True)
@@ -137,16 +137,3 @@ def _record(line: bytes) -> Record | None:
 
 def _line(record: Record) -> str:
     return json.dumps(record, sort_keys=True, allow_nan=False)
-
-
-def _write(path: Path, text: str) -> None:
-    """Write beside and move into place, whatever interrupts it."""
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.partial")
-    try:
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)

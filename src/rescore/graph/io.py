@@ -36,6 +36,7 @@ from rescore.graph.formats import (
     to_graphml,
     to_json,
 )
+from rescore.staging import write_whole
 from rescore.text import listing
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def write_adjacency(path: str | Path, frame: pd.DataFrame) -> None:
         raise ValueError("The rows and the columns of a graph must have the same names in order.")
     delimiter = "\t" if Path(path).suffix.lower() == ".tsv" else ","
     text = to_adjacency(frame.to_numpy(), list(frame.columns), delimiter)
-    Path(path).write_bytes(text.encode())
+    write_whole(Path(path), text.encode())
 
 
 def _text(path: Path) -> str:

@@ -3,12 +3,15 @@
 import csv
 import json
 import os
+import warnings
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 
 import pandas as pd
 
 from rescore.exchange.programs import INTERCEPT, equations_json, text_names
-from rescore.exchange.saving import save
+from rescore.exchange.saving import fingerprint, saved_fingerprint, write_model
 from rescore.graph.dagitty import to_dagitty
 from rescore.graph.formats import to_dot, to_graphml, to_json
 from rescore.graph.io import write_adjacency
@@ -17,12 +20,27 @@ from rescore.report.graph_figure import draw_graph
 from rescore.report.page import render_page
 from rescore.report.run import ABOUT_FILE, Run, about, read_run
 from rescore.report.run_tables import row_weights
-from rescore.report.staging import staged
+from rescore.staging import Place, staged
 from rescore.studies.edge_shares import Stability
+from rescore.text import printable
 
 __all__ = ["rewrite_report", "write_run", "write_stability"]
 
 STABILITY_FILES = ("stability.csv", "row_stability.csv")
+DRAWN_FILES = ("graph.svg", "graph.png", "report.html")
+RUN_FILES = (  # all that a run may write, replace or remove
+    *("graph.json", "graph.dot", "graph.graphml", "graph.dagitty", "equations.json"),
+    *(
+        "adjacency.csv",
+        "cpdag.csv",
+        "edges.csv",
+        "weights.csv",
+        "history.csv",
+        "model.json",
+        "arrays.npz",
+    ),
+    *("scores.json", ABOUT_FILE, *STABILITY_FILES, *DRAWN_FILES),
+)
 
 
 def write_run(folder: str | os.PathLike[str], run: Run) -> list[str]:
@@ -31,7 +49,8 @@ def write_run(folder: str | os.PathLike[str], run: Run) -> list[str]:
     They are ``graph`` as .json, .dot, .graphml, .dagitty, .svg and .png, ``adjacency.csv``,
     ``cpdag.csv``, ``edges.csv``, ``equations.json``, ``weights.csv``, ``history.csv``, the model
     (``model.json``, ``arrays.npz``), what surrounds it (``run.json``), ``report.html``, and, if the
-    run has scores, ``scores.json``.  Files of an earlier run are replaced, all at once.
+    run has scores, ``scores.json``.  Files of an earlier run are replaced, all at once.  Results
+    are there before anything is drawn: a picture that fails is a warning.
 
     ``edges.csv`` has a line for each edge: its evidence and the verdict (`Run.edges`).
     ``cpdag.csv`` has an edge in both directions where its direction is open; ``adjacency.csv`` is
@@ -50,18 +69,18 @@ def write_run(folder: str | os.PathLike[str], run: Run) -> list[str]:
     ...     files == sorted(os.listdir(folder)), "report.html" in files
     (True, True)
     """
-    with staged(folder, stale=("scores.json", *STABILITY_FILES)) as scratch:
+    with staged(folder, stale=RUN_FILES) as scratch:
         _write_graph(scratch, run)
         run.edges.to_csv(scratch / "edges.csv", index=False, lineterminator="\n")
         _write_weights(scratch / "weights.csv", row_weights(run.model))
         run.model.history_.to_csv(scratch / "history.csv", lineterminator="\n")
-        save(run.model, scratch)
+        write_model(run.model, scratch)
         if run.scores is not None:
             scores = json.dumps(run.scores.as_json(), indent=1, allow_nan=False)
             _write(scratch / "scores.json", scores + "\n")
         _write(scratch / ABOUT_FILE, about(run))
-        _write(scratch / "report.html", render_page(run))
-        return sorted(path.name for path in scratch.iterdir())
+        results = [path.name for path in scratch.iterdir()]
+    return sorted([*results, *_draw(folder, run)])
 
 
 def write_stability(folder: str | os.PathLike[str], run: Run, stability: Stability) -> list[str]:
@@ -81,15 +100,15 @@ def write_stability(folder: str | os.PathLike[str], run: Run, stability: Stabili
     ['edges.csv', 'report.html', 'run.json', 'stability.csv']
     """
     run = run.with_stability(stability)
-    with staged(folder, stale=STABILITY_FILES) as scratch:
+    with staged(folder, STABILITY_FILES, partial(_is_of, run)) as scratch:
         run.edges.to_csv(scratch / "edges.csv", index=False, lineterminator="\n")
         stability.table.to_csv(scratch / "stability.csv", index=False, lineterminator="\n")
         if stability.weights_vary:
             rows = stability.row_weights.rename(index=str)
             rows.to_csv(scratch / "row_stability.csv", index_label="row", lineterminator="\n")
         _write(scratch / ABOUT_FILE, about(run))
-        _write(scratch / "report.html", render_page(run))
-        return sorted(path.name for path in scratch.iterdir())
+        results = [path.name for path in scratch.iterdir()]
+    return sorted([*results, *_draw(folder, run, ("report.html",))])
 
 
 def rewrite_report(folder: str | os.PathLike[str]) -> Path:
@@ -104,8 +123,9 @@ def rewrite_report(folder: str | os.PathLike[str]) -> Path:
     ...     rewrite_report(folder).name
     'report.html'
     """
-    page = render_page(read_run(folder))
-    with staged(folder) as scratch:
+    run = read_run(folder)
+    page = render_page(run)
+    with staged(folder, if_still=partial(_is_of, run)) as scratch:
         _write(scratch / "report.html", page)
     return Path(folder) / "report.html"
 
@@ -121,9 +141,47 @@ def _write_graph(folder: Path, run: Run) -> None:
         _write(folder / "equations.json", equations_json(run.model))
     for name, matrix in (("adjacency", W), ("cpdag", directions)):
         write_adjacency(folder / f"{name}.csv", pd.DataFrame(matrix, index=names, columns=names))
-    figure = draw_graph(W, names, directions)
-    _write(folder / "graph.svg", svg(figure))
-    (folder / "graph.png").write_bytes(png(figure))
+
+
+def _draw(
+    folder: str | os.PathLike[str], run: Run, wanted: tuple[str, ...] = DRAWN_FILES
+) -> list[str]:
+    """Add the pictures and the page to results that are there; the names of those that worked."""
+    model = run.model
+    W, directions = model.adjacency_matrix_.to_numpy(), model.cpdag_.to_numpy()
+    figure = cache(lambda: draw_graph(W, text_names(model), directions))
+    drawers: dict[str, Callable[[], bytes]] = {
+        "graph.svg": lambda: svg(figure()).encode(),
+        "graph.png": lambda: png(figure()),
+        "report.html": lambda: render_page(run).encode(),
+    }
+    try:
+        with staged(folder, wanted, partial(_is_of, run)) as scratch:
+            for name in wanted:
+                _draw_one(scratch / name, drawers[name])
+            return [path.name for path in scratch.iterdir()]
+    except OSError as error:
+        warnings.warn(f"Nothing was drawn. {error}", RuntimeWarning, stacklevel=3)
+        return []
+
+
+def _draw_one(path: Path, drawer: Callable[[], bytes]) -> None:
+    try:
+        content = drawer()
+    except Exception as error:
+        warnings.warn(
+            f"{path.name} could not be drawn: {printable(error, 200)} ({type(error).__name__}). "
+            "The results are written; `rescore report` makes the page again.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    else:
+        path.write_bytes(content)
+
+
+def _is_of(run: Run, place: Place) -> bool:
+    """Whether the folder has this run's model, or none."""
+    return saved_fingerprint(place) in (None, fingerprint(run.model))
 
 
 def _write_weights(path: Path, weights: pd.DataFrame) -> None:

@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rescore.exchange.saving import load
+from rescore.exchange.saving import fingerprint, read_model, saved_fingerprint
 from rescore.learners.base import StructureLearner
 from rescore.metrics import Scores
+from rescore.staging import settled
 from rescore.studies.edge_shares import Stability
 from rescore.studies.units import MADE, ONLY_STANDARDISED, PROOF, Units
 from rescore.tables.findings import Finding
@@ -38,6 +38,7 @@ __all__ = [
 DECISIVE = ("jax", "numpy", "scipy", "scikit-learn", "pandas")  # of what a result may depend on
 SCHEMA = 1
 ABOUT_FILE = "run.json"
+FAULTS = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError)
 UNIT_COLUMNS = ["cause", "effect", "verdict", "share", "changes"]
 
 
@@ -134,6 +135,7 @@ def about(run: Run) -> str:
     """
     data = {
         "schema": SCHEMA,
+        "arrays": fingerprint(run.model),  # the numbers that all of this is about
         "command": run.command,
         "source": run.source,
         "versions": dict(run.versions),
@@ -161,18 +163,24 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
         ...
     FileNotFoundError: There is no saved model in 'nowhere': model.json is missing.
     """
-    model, path = load(folder), Path(folder) / ABOUT_FILE
-    if not path.is_file():
-        return Run(model)
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        if data["schema"] != SCHEMA:
-            raise ValueError(f"its schema is {data['schema']!r}, and this version reads {SCHEMA}")
-        return _run_of(model, data)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        raise ValueError(
-            f"'{printable(path, 200)}' cannot be used: {printable(error, 300)}. Fit again."
-        ) from None
+    with settled(folder) as place:
+        model, path = read_model(place), place(ABOUT_FILE)
+        if not path.is_file():
+            return Run(model)
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            if data["schema"] != SCHEMA:
+                raise ValueError(
+                    f"its schema is {data['schema']!r}, and this version reads {SCHEMA}"
+                )
+            run = _run_of(model, data)
+            if data["arrays"] != saved_fingerprint(place):
+                raise ValueError("it is about another fit than model.json")
+        except FAULTS as error:
+            raise ValueError(
+                f"'{printable(path, 200)}' cannot be used: {printable(error, 300)}. Fit again."
+            ) from None
+    return run
 
 
 def units_as_json(units: Units) -> dict[str, Any]:
