@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -23,8 +23,8 @@ from rescore.learners.straight_lines import (
     typical_variance,
 )
 from rescore.moments import Cells, Matrix, Weights, simplest
-from rescore.protocols import Backbone, Problem, State
-from rescore.solvers import augmented_lagrangian, quasi_newton
+from rescore.protocols import Backbone, Problem, State, Status
+from rescore.solvers import quasi_newton
 from rescore.solvers.compilation import float64
 from rescore.solvers.lasso import Lasso
 from rescore.validation import check_choice, check_flag, check_number
@@ -40,6 +40,8 @@ MOST_ITERATIONS, MOST_BEFORE_POLISH = 15_000, 500
 # L-BFGS-B's customary tolerances, so that both solvers mean the same by a solved subproblem:
 # least relative decrease, largest slope.
 SOLVED = (2.2e-9, 1e-5)
+PROGRESS = 0.25  # a dual step must bring h below this share of what it was
+GROWTH = 10.0  # otherwise the penalty grows by this factor
 
 
 @dataclass(eq=False, repr=False)
@@ -178,16 +180,56 @@ class NotearsBackbone(StraightLines):
             )  # fmt: skip
 
         with float64():
-            rho, found = augmented_lagrangian.ascend(
-                minimise, dual.rho, dual.h, self.h_tol, self.rho_max
-            )
+            rho, found = ascended(minimise, dual.rho, dual.h, self.h_tol, self.rho_max)
         W, h = np.array(found.W), float(found.h)
         value, optimality = float(found.objective), float(found.optimality)
         if h <= self.h_tol:
             W, value, optimality = objective.close(W)
         trace = {"objective": value * objective.unit, "h": h, "rho": rho, "optimality": optimality}
         new = Dual(W, dual.alpha + rho * h, rho, h, mean, dual.unit)
-        return State(new, augmented_lagrangian.status(rho, h, self.h_tol, self.rho_max), trace)
+        return State(new, dual_status(rho, h, self.h_tol, self.rho_max), trace)
+
+
+class Solved(Protocol):
+    """A minimum of the Lagrangian: whatever else it has, the h there."""
+
+    @property
+    def h(self) -> Any:
+        """How far from acyclic."""
+
+
+Solution = TypeVar("Solution", bound=Solved)
+
+
+def ascended(
+    minimise: Callable[[float], Solution], rho: float, h: float, h_tol: float, rho_max: float
+) -> tuple[float, Solution]:
+    """Minimise ``… + α h + ½ρ h²``, raising ρ until h has fallen to a quarter of what it was.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> ascended(lambda rho: SimpleNamespace(h=1 / rho), 1.0, 0.5, 1e-8, 1e16)
+    (10.0, namespace(h=0.1))
+    """
+    while True:
+        found = minimise(rho)
+        if found.h <= max(PROGRESS * h, h_tol) or rho * GROWTH > rho_max:
+            return rho, found
+        rho *= GROWTH
+
+
+def dual_status(rho: float, h: float, h_tol: float, rho_max: float) -> Status:
+    """Whether the constraint holds, could not be made to hold, or needs further steps.
+
+    Examples
+    --------
+    >>> dual_status(10.0, 1e-9, 1e-8, 1e16).name
+    'CONVERGED'
+    """
+    if h <= h_tol:
+        return Status.CONVERGED
+    return Status.PENALTY_CAP if rho * GROWTH > rho_max else Status.RUNNING
 
 
 def path_objective(

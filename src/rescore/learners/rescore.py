@@ -25,8 +25,7 @@ WEIGHTINGS = (
     "precision",
     "uniform",
 )
-# Those that look at whole fits, from the second on.
-OF_WHOLE_FITS: dict[str, Any] = {"balanced": Balanced, "precision": Precision}
+OF_WHOLE_FITS = ("environments", "balanced", "precision")  # those that look at whole fits
 USUAL_TAU = 0.5  # of exact and neural weights, where none is given
 HIDDEN = (10, 10)  # of the network behind neural weights, for learners that are not linear
 
@@ -118,12 +117,8 @@ class ReScore(StructureLearner):
         tau = None if self.tau == "auto" else check_number("tau", self.tau, above=0, at_most=1)
         if chosen == "auto":
             chosen = learner.automatic_weighting if tau is None else "exact"
-        if chosen == "environments":
-            from rescore.weightings.environments import Environments  # imports numba: only if asked
-
-            return _of_whole_fits(Environments, tau, start=0)
         if chosen in OF_WHOLE_FITS:
-            return _of_whole_fits(OF_WHOLE_FITS[chosen], tau, start=1)
+            return _of_whole_fits(chosen, tau)
         if chosen == "inverse-propensity":
             return InnerPlayer(InversePropensity())
         if chosen == "uniform":
@@ -154,6 +149,12 @@ class ReScore(StructureLearner):
         )
 
 
-def _of_whole_fits(kind: Any, tau: float | None, start: int) -> InnerPlayer:
-    """Weights that stay as they are until a fit has ended, after so many fits without them."""
+def _of_whole_fits(chosen: str, tau: float | None) -> InnerPlayer:
+    """Weights that stay as they are within a fit; environments are sought before the first."""
+    kind: Any = Balanced if chosen == "balanced" else Precision
+    if chosen == "environments":
+        from rescore.weightings.environments import Environments  # imports numba: only if asked for
+
+        kind = Environments
+    start = 0 if chosen == "environments" else 1
     return InnerPlayer(kind() if tau is None else kind(tau), start, whole_fits=True)

@@ -24,9 +24,10 @@ from rescore.learners.networks.rows import (
     squared_residuals,
     weighted,
 )
+from rescore.learners.notears import ascended, dual_status
 from rescore.moments import Matrix, Weights, row_weights
 from rescore.protocols import Mask, Problem, State
-from rescore.solvers import augmented_lagrangian, quasi_newton
+from rescore.solvers import quasi_newton
 from rescore.solvers.compilation import float64
 from rescore.validation import check_integer, check_number
 
@@ -133,13 +134,11 @@ class PaperMLPBackbone:
             return _minimise(*given, **self._networks(), errors=errors)
 
         with float64():
-            rho, found = augmented_lagrangian.ascend(
-                minimise, dual.rho, dual.h, self.h_tol, self.rho_max
-            )
+            rho, found = ascended(minimise, dual.rho, dual.h, self.h_tol, self.rho_max)
         h = float(found.h)
         new = dual._replace(x=np.array(found.x), alpha=dual.alpha + rho * h, rho=rho, h=h)
         trace = {"objective": float(found.objective), "h": h, "rho": rho}
-        return State(new, augmented_lagrangian.status(rho, h, self.h_tol, self.rho_max), trace)
+        return State(new, dual_status(rho, h, self.h_tol, self.rho_max), trace)
 
     def losses(self, problem: Problem, state: State) -> Matrix:
         """The squared residuals of the networks before the threshold, (n, d)."""
