@@ -18,11 +18,11 @@ Numba keeps what it compiles by the date of `grow_shrink.py`: after a change her
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
 from rescore.solvers import grow_shrink
+from rescore.solvers.compilation import compiled
 from rescore.solvers.grow_shrink import LEAST_GAIN, NEGLIGIBLE, SETTLED, SMALLEST, Floats, Ints
 
 # Sums in any order, so that they can be made four or eight at a time.
@@ -43,7 +43,7 @@ class BlockScores(NamedTuple):
     most_parents: int
 
 
-@njit(cache=True)
+@compiled()
 def gathered(scores: Any, P: Any, k: int, F: Any, r: Any) -> int:
     """The features and ridges of the first k codes, straight lines first; returns how many."""
     d = scores.allowed.shape[0]
@@ -57,7 +57,7 @@ def gathered(scores: Any, P: Any, k: int, F: Any, r: Any) -> int:
     return p
 
 
-@njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def factored(A: Any, u: Any, p: int) -> None:
     """A (p, p) becomes its Cholesky factor L, and u becomes ``L⁻¹u``."""
     for a in range(p):
@@ -73,7 +73,7 @@ def factored(A: Any, u: Any, p: int) -> None:
         u[a] = left / A[a, a]
 
 
-@njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def inverted(A: Any, p: int) -> None:
     """The inverse of a lower triangular matrix, in its place."""
     for a in range(p):
@@ -88,7 +88,7 @@ def inverted(A: Any, p: int) -> None:
                 A[a, c] += slope * A[q, c]
 
 
-@njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def weighted(scores: Any, j: int, F: Any, r: Any, p: int, v: Any, A: Any, u: Any) -> float:
     """The factor of the matrix A above, and ``u = L⁻¹c``; returns ω."""
     S, n = scores.S, scores.n
@@ -113,7 +113,7 @@ def weighted(scores: Any, j: int, F: Any, r: Any, p: int, v: Any, A: Any, u: Any
     return total
 
 
-@njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def variances(scores: Any, j: int, F: Any, r: Any, p: int, b: Any, v: Any) -> float:
     """What b leaves in every group, with its ridge, into ``v`` (K,); returns ½ Σ n log v."""
     S, n = scores.S, scores.n
@@ -141,7 +141,7 @@ def variances(scores: Any, j: int, F: Any, r: Any, p: int, b: Any, v: Any) -> fl
     return value
 
 
-@njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def evidence(scores: Any, j: int, P: Any, k: int, b: Any, v: Any) -> float:
     """What variable j costs with the first k codes of P, but for the penalty.
 
@@ -176,7 +176,7 @@ def evidence(scores: Any, j: int, P: Any, k: int, b: Any, v: Any) -> float:
     return value
 
 
-@njit(cache=True)
+@compiled()
 def block_gain(
     R: Any, c: Any, r: Any, width: int, line: float, total: float, left: float, rows: float
 ) -> float:
@@ -202,7 +202,7 @@ def block_gain(
     return -0.5 * rows * np.log(max(1.0 - explained / left, NEGLIGIBLE)) - price
 
 
-@njit(cache=True)
+@compiled()
 def best_level(
     scores: Any,
     i: int,
@@ -229,7 +229,7 @@ def best_level(
     return best, level, now
 
 
-@njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def projected(scores: Any, j: int, P: Any, k: int, v: Any, U: Any, u: Any) -> int:
     """``U = L⁻¹ A`` between the parents' features and all, (p, d·m), and ``u = L⁻¹c``."""
     S, n = scores.S, scores.n
@@ -255,7 +255,7 @@ def projected(scores: Any, j: int, P: Any, k: int, v: Any, U: Any, u: Any) -> in
     return p
 
 
-@njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def given_parents(
     scores: Any, i: int, j: int, v: Any, U: Any, u: Any, p: int, R: Any, c: Any
 ) -> None:
@@ -280,7 +280,7 @@ def given_parents(
                 R[a, q] -= block[a] * block[q]
 
 
-@njit(cache=True)
+@compiled()
 def remaining(scores: Any, j: int, v: Any, u: Any, p: int) -> tuple[float, float, float]:
     """What is left of variable j in units of its noise, ω, and its rows."""
     y = j * (scores.S.shape[1] // scores.allowed.shape[0])
@@ -295,7 +295,7 @@ def remaining(scores: Any, j: int, v: Any, u: Any, p: int) -> tuple[float, float
     return max(left, NEGLIGIBLE * total), total, rows
 
 
-@njit(cache=True)
+@compiled()
 def screened(scores: Any, j: int, P: Any, k: int, v: Any, gain: Any, level: Any) -> None:
     """What every candidate would gain at its best level with the noise as it is, (d,) each."""
     d = scores.allowed.shape[0]
@@ -320,7 +320,7 @@ def screened(scores: Any, j: int, P: Any, k: int, v: Any, gain: Any, level: Any)
                 )
 
 
-@njit(cache=True)
+@compiled()
 def changes(
     scores: Any, j: int, P: Any, k: int, b: Any, v: Any, fixed: int, level: Any
 ) -> tuple[int, int]:
@@ -368,7 +368,7 @@ def changes(
     return single, weakest
 
 
-@njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def given_others(A: Any, p: int, own: Any, width: int) -> Any:
     """``(C_ii)⁻¹`` of the features ``own``, with ``C = AᵀA`` and A lower triangular."""
     C, nothing = np.zeros((width, width)), np.zeros(width)
@@ -386,7 +386,7 @@ def given_others(A: Any, p: int, own: Any, width: int) -> Any:
     return R
 
 
-@njit(cache=True)
+@compiled()
 def settled(scores: Any, j: int, P: Any, k: int, fixed: int, b: Any, v: Any) -> tuple[float, int]:
     """Change levels and take out parents, but the first ``fixed``, while the score falls.
 
@@ -434,7 +434,7 @@ def shrunk(scores: Any, j: int, P: Any, k: int) -> tuple[float, int]:
     return settled(scores, j, P, k, fixed, np.zeros(room), np.empty(scores.S.shape[0]))
 
 
-@njit(cache=True)
+@compiled()
 def parents_at(scores: Any, forest: Any, j: int, node: int, P: Any) -> int:
     """The codes at a node, required parents first at a middle level, into P; returns how many."""
     d, k = scores.allowed.shape[0], 0

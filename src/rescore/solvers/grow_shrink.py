@@ -15,9 +15,10 @@ al., 2023, 'Fast scalable and accurate discovery of DAGs using the best order sc
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
+
+from rescore.solvers.compilation import compiled
 
 NEGLIGIBLE = 1e-12  # share of a variance below which a column is a combination of others
 SMALLEST = 1e-3  # of the pooled noise: no group's noise counts as less
@@ -78,7 +79,7 @@ def empty_forest(d: int, nodes: int, branches: int) -> Forest:
     )
 
 
-@njit(cache=True)
+@compiled()
 def _solve(A: Any, c: Any, k: int, b: Any) -> None:
     """``A b = c`` for a positive definite A (k, k), which is overwritten by its Cholesky factor."""
     for i in range(k):
@@ -102,7 +103,7 @@ def _solve(A: Any, c: Any, k: int, b: Any) -> None:
         b[i] = total / A[i, i]
 
 
-@njit(cache=True)
+@compiled()
 def _variances(S: Any, n: Any, j: int, P: Any, k: int, b: Any, v: Any) -> float:
     """What coefficients leave in every group, into ``v`` (K,); returns ½ Σ n log v."""
     K = S.shape[0]
@@ -129,7 +130,7 @@ def _variances(S: Any, n: Any, j: int, P: Any, k: int, b: Any, v: Any) -> float:
     return value
 
 
-@njit(cache=True)
+@compiled()
 def profiled(S: Any, n: Any, j: int, P: Any, k: int, b: Any, v: Any) -> float:
     """½ Σ_k n_kj log v_kj at its least over coefficients of the first k of P, left in ``b``.
 
@@ -164,7 +165,7 @@ def profiled(S: Any, n: Any, j: int, P: Any, k: int, b: Any, v: Any) -> float:
     return value
 
 
-@njit(cache=True)
+@compiled()
 def valued(scores: Any, j: int, P: Any, k: int, b: Any, v: Any) -> float:
     """What variable j costs with the first k of P as parents, but for the penalty on these."""
     value = profiled(scores.S, scores.n, j, P, k, b, v)
@@ -176,7 +177,7 @@ def valued(scores: Any, j: int, P: Any, k: int, b: Any, v: Any) -> float:
     return value
 
 
-@njit(cache=True)
+@compiled()
 def _parents(scores: Any, forest: Any, j: int, node: int, P: Any) -> int:
     """The parents at a node, required ones first, into ``P``; returns how many."""
     k = 0
@@ -191,7 +192,7 @@ def _parents(scores: Any, forest: Any, j: int, node: int, P: Any) -> int:
     return k
 
 
-@njit(cache=True)
+@compiled()
 def _screened(scores: Any, j: int, P: Any, k: int, v: Any, gain: Any) -> None:
     """What every candidate would gain with the groups' noise as it is, into ``gain`` (d,).
 
@@ -258,7 +259,7 @@ def _expand(scores: Any, forest: Any, j: int, node: int) -> bool:
     return branch(forest, node, gain, np.zeros(d, dtype=np.int64), LENIENT * scores.penalty)
 
 
-@njit(cache=True)
+@compiled()
 def branch(forest: Any, node: int, gain: Any, kind: Any, least: float) -> bool:
     """Give a node its branches, candidates that gain more than ``least``, the best first.
 
@@ -346,7 +347,7 @@ def _shrunk_columns(scores: Any, j: Any, P: Any, k: Any) -> Any:
     return None
 
 
-@njit(cache=True)
+@compiled()
 def _grown(scores: Any, forest: Any, j: int, before: Any) -> int:
     """The node that growing ends at; -1 if there is no more room."""
     node, d = j, len(before)
@@ -370,7 +371,7 @@ def _grown(scores: Any, forest: Any, j: int, before: Any) -> int:
         node = forest.below[taken]
 
 
-@njit(cache=True)
+@compiled()
 def least_score(scores: Any, forest: Any, j: int, before: Any) -> float:
     """The score of j with parents among those ``before`` (d,); nan if there is no more room."""
     node = _grown(scores, forest, j, before)
@@ -383,7 +384,7 @@ def least_score(scores: Any, forest: Any, j: int, before: Any) -> float:
     return forest.final[node]
 
 
-@njit(cache=True)
+@compiled()
 def _totals(scores: Any, forest: Any, v: int, rest: Any, must: Any) -> Any:
     """The score of everything with v put before each of ``rest`` (d - 1,) in turn, or last.
 
@@ -415,7 +416,7 @@ def _totals(scores: Any, forest: Any, v: int, rest: Any, must: Any) -> Any:
     return own
 
 
-@njit(cache=True)
+@compiled()
 def improve(scores: Any, forest: Any, order: Any, must: Any) -> bool:
     """Move one variable at a time to its best place in ``order`` (d,), until none gains.
 
@@ -450,7 +451,7 @@ def improve(scores: Any, forest: Any, order: Any, must: Any) -> bool:
     return True
 
 
-@njit(cache=True)
+@compiled()
 def chosen(scores: Any, forest: Any, order: Any, A: Any) -> Any:
     """The parents of every variable in this order, into ``A`` (d, d), and the scores (d,).
 
@@ -470,7 +471,7 @@ def chosen(scores: Any, forest: Any, order: Any, A: Any) -> Any:
     return values
 
 
-@njit(cache=True)
+@compiled()
 def chosen_of(scores: Any, forest: Any, j: int, before: Any, parents: Any) -> bool:
     """The parents of one variable among those ``before`` (d,), into a mask; false without room."""
     node = _grown(scores, forest, j, before)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from rescore.moments import Matrix
+from rescore.solvers.compilation import compiled
 
 MOST_ITERATIONS, SETTLED = 200, 1e-6  # of EM; log-likelihood per row
 RACE = 8  # iterations of every way to split a group; only the best goes on
@@ -192,7 +192,7 @@ def _leading(Z: Matrix, c: Matrix) -> Matrix:
     return np.asarray(Z @ (direction * np.sign(direction[np.abs(direction).argmax()])))
 
 
-@njit(cache=True)
+@compiled()
 def maximise(
     E: Any, counts: Any, P: Any, pooled: Any, share: Any, level: Any, variance: Any
 ) -> None:
@@ -220,7 +220,7 @@ def maximise(
         share[k] = size / rows
 
 
-@njit(cache=True)
+@compiled()
 def expect(E: Any, counts: Any, share: Any, level: Any, variance: Any, P: Any) -> float:
     """Memberships (n, K) into P; returns the log-likelihood of all rows."""
     n, d = E.shape
@@ -249,7 +249,7 @@ def expect(E: Any, counts: Any, share: Any, level: Any, variance: Any, P: Any) -
     return likelihood
 
 
-@njit(cache=True)
+@compiled()
 def alternate(
     E: Any,
     counts: Any,
