@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rescore.algorithm import Record, Result, rescore
+from rescore.categories import SMALLEST_SHARE, Returned, given_back, taken_out
 from rescore.directions import Verdict, verdict
 from rescore.equations import Equations, residual_moments
 from rescore.graph.equivalence import cpdag
@@ -25,6 +26,7 @@ from rescore.moments import (
 )
 from rescore.protocols import Backbone, Codes, Problem, Status, Weighting
 from rescore.tables.findings import Finding, findings
+from rescore.tables.opening import STRICT, Opening
 from rescore.tables.table import Distinct, Table, as_table, distinct_rows, group_codes, row_labels
 from rescore.text import listing
 from rescore.validation import check_flag, check_number
@@ -37,7 +39,6 @@ Told = Callable[[Problem, Result], Verdict]
 SCALE_FINDINGS = {"scale", "scale_ratio"}
 LARGE_CORRELATION = 0.5
 TINY = float(np.finfo(float).tiny)
-SMALLEST_SHARE = 1e-12  # of a variance that counts as noise rather than rounding
 ALL_ROWS = pd.Index(["all rows"])
 ROWWISE = {"few_rows", "outlying"}  # findings about rows that nobody has seen
 ROUNDING = 1e-8  # relative asymmetry, or negative share of variance, of a rounded covariance
@@ -70,12 +71,21 @@ class Preparation:
     standardize: bool = False
     forbidden: Collection[Any] | None = None  # read more than once: no iterator
     required: Collection[Any] | None = None
+    opening: Opening = STRICT
 
     def prepared(
-        self, table: Table, prior: Matrix, count: float, groups: Codes | None = None
+        self,
+        table: Table,
+        prior: Matrix,
+        count: float,
+        groups: Codes | None = None,
+        categories: Collection[Any] = (),
     ) -> "Prepared":
-        """The table as a learner sees it; constant columns are isolated nodes."""
+        """The table as a learner sees it; constant columns, and categories, are isolated nodes."""
         allowed, required = edge_masks(table.names, self.forbidden, self.required)
+        coded = np.array([name in categories for name in table.names])
+        _refuse_caused_categories(table, required, coded)
+        required = required & ~coded[:, None]
         varying = np.zeros(len(table.names), dtype=bool)
         varying[table.spread.varying] = True
         _refuse_required_constants(table, required, varying)
@@ -153,14 +163,17 @@ def learn(
 ) -> Fitted:
     """Check the input, run ReScore on it, and collect everything worth telling the user."""
     check_flag("standardize", preparation.standardize)
-    table = as_table(X, copy=False)
+    table, sample_weight = preparation.opening.of(X, sample_weight, groups)
     prior = prior_weights(sample_weight, len(table.values))
     used = prior > 0  # a row of weight zero is a row that is not there
     kept = table.rows(used)
     codes = None if groups is None else group_codes(row_labels(groups, table.index)[used])
-    merged = distinct_rows(kept, prior[used], codes)
-    count = rows_stood_for(sample_weight, prior)
-    prepared = preparation.prepared(merged.table, merged.weight, count, merged.groups)
+    numbers = taken_out(kept, prior[used])
+    merged = distinct_rows(numbers, prior[used], codes)
+    count = rows_stood_for(sample_weight, prior) * _free(kept)
+    prepared = preparation.prepared(
+        merged.table, merged.weight, count, merged.groups, kept.levels.keys()
+    )
     found = rescore(
         prepared.problem, backbone, weighting, warmup=warmup, max_steps=max_steps, on_step=on_step
     )
@@ -168,15 +181,17 @@ def learn(
     row_losses = np.full(len(used), np.nan)
     row_losses[used] = likelihood_units(result.losses, prior[used])
     result = prepared.in_own_units(result)
-    told = noticed(kept, prior[used], result, preparation)
-    equations = prepared.equations(kept, result)
+    told = noticed(_without_levels(kept), prior[used], result, preparation)
+    equations = prepared.equations(numbers, result)
+    directions = _directions(prepared.problem, found, told_by)
+    evidence = _evidence(prepared.problem, found)
+    if kept.levels:
+        back = _categories_back(kept, result, equations[0], preparation, count)
+        result, directions = back.graph(result, directions)
+        equations, evidence = back.noise(kept), back.evidence(evidence)
     obeyed = preparation.receipts(table, result)
     whole = _with_all_rows(result, used)
-    directions = _directions(prepared.problem, found, told_by)
-    errors, explained = _evidence(prepared.problem, found)
-    return Fitted(
-        table, kept, whole, row_losses, told, *equations, directions, obeyed, errors, explained
-    )
+    return Fitted(table, kept, whole, row_losses, told, *equations, directions, obeyed, *evidence)
 
 
 def _evidence(problem: Problem, found: Result) -> tuple[Matrix | None, Matrix | None]:
@@ -184,6 +199,26 @@ def _evidence(problem: Problem, found: Result) -> tuple[Matrix | None, Matrix | 
     if found.equations.kind != "linear":
         return None, None
     return regression_evidence(problem, found.W, found.weights)
+
+
+def _free(table: Table) -> float:
+    """The share of the rows that is left when the levels of the categories have taken theirs."""
+    n, levels = len(table.values), sum(len(words) - 1 for words in table.levels.values())
+    return max(1 - levels / n, 2 / n)
+
+
+def _without_levels(table: Table) -> Table:
+    """The columns of numbers alone; all of them if there are no others."""
+    numbers = [j for j, name in enumerate(table.names) if name not in table.levels]
+    return table.part(numbers) if numbers else table
+
+
+def _categories_back(
+    table: Table, result: Result, equations: Equations, preparation: Preparation, count: float
+) -> Returned:
+    """The edges that lead from categories, and the equations with their shifts."""
+    known = edge_masks(table.names, preparation.forbidden, preparation.required)
+    return given_back(table, result.sample_weight, equations, *known, count)
 
 
 def _directions(problem: Problem, found: Result, told_by: str | Told) -> Verdict:
@@ -232,6 +267,16 @@ def _with_all_rows(result: Result, used: Any) -> Result:
     place = np.cumsum(used) - 1
     every = of_rows(result.weights, place, used.astype(float))
     return replace(result, sample_weight=w, weights=every, losses=losses)
+
+
+def _refuse_caused_categories(table: Table, required: Any, coded: Any) -> None:
+    caused = [name for name, asked in zip(table.names, required.any(axis=0) & coded, strict=True)
+              if asked]  # fmt: skip
+    if caused:
+        raise ValueError(
+            f"Required edges lead to {listing(caused)}, which may cause and is not caused "
+            "(categories='exogenous'). Drop those edges, or the column."
+        )
 
 
 def _refuse_required_constants(table: Table, required: Any, varying: Any) -> None:
@@ -365,6 +410,7 @@ def diagnose(fitted: Fitted) -> dict[str, Any]:
             for i, j, weight in result.removed
         ],
         "knowledge": list(fitted.receipts),
+        "table": dict(table.receipt),
         "heaviest_rows": _heaviest(fitted),
         "warnings": [asdict(found) | {"message": found.message} for found in fitted.findings],
     }

@@ -34,7 +34,7 @@ def test_parameters_of_the_learner_inside_are_reached_by_their_path():
 
 
 def test_a_parameter_that_is_none_is_refused_by_name():
-    with pytest.raises(ValueError, match="Linear has no parameter 'lambda1'; it has forbidden"):
+    with pytest.raises(ValueError, match="Linear has no parameter 'lambda1'; it has categories, "):
         rs.Linear().set_params(lambda1=1)
 
 

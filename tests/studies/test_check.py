@@ -64,12 +64,17 @@ def put(row, column, value):
     ("change", "code", "severity"),
     [
         (put(3, "a", np.nan), "missing", "error"),
-        (put(3, "a", np.inf), "missing", "error"),
+        (put(3, "a", np.inf), "infinite", "error"),
         (put(3, "a", 1e200), "unreadable", "error"),
         (put(3, "a", 1e6), "outlying", "warning"),
-        (lambda f: f.assign(t="text"), "not_numbers", "error"),
-        (lambda f: f.assign(t=pd.Timestamp("2020-01-01")), "not_numbers", "error"),
+        (lambda f: f.assign(t="text"), "constant_words", "error"),
+        (lambda f: f.assign(t=["u", "v"] * (len(f) // 2)), "categories", "error"),
+        (lambda f: f.assign(t=[f"w{i % 40}" for i in range(len(f))]), "free_text", "error"),
+        (lambda f: f.assign(t=[f"P{i}" for i in range(len(f))]), "labels", "error"),
+        (lambda f: f.assign(t=[f"{i} kg" for i in range(len(f))]), "units", "error"),
+        (lambda f: f.assign(t=pd.Timestamp("2020-01-01")), "dates", "error"),
         (lambda f: f.astype({"a": "category"}), "not_numbers", "error"),
+        (lambda f: f.assign(t=np.arange(len(f))), "row_numbers", "warning"),
         (lambda f: f.assign(a=f["a"].astype("Float64").mask(f["a"] > 2)), "missing", "error"),
         (lambda f: f.rename(columns={"a": "b"}), "unreadable", "error"),
         (lambda f: f.iloc[:1], "unreadable", "error"),
@@ -107,10 +112,10 @@ def test_all_faults_are_told_at_once_and_the_rest_is_still_looked_at(frame):
     bad.loc[[1, 2], "a"] = np.nan
     bad.loc[7, "b"] = -np.inf
     found = rs.check(bad)
-    assert [one.code for one in found.findings][:3] == ["missing", "not_numbers", "constant"]
-    assert found.findings[0].columns == ("a", "b")
-    assert "2 NaN" in found.findings[0].seen
-    assert "1 inf" in found.findings[0].seen
+    codes = ["constant_words", "infinite", "missing", "constant"]
+    assert [one.code for one in found.findings][:4] == codes
+    assert found.findings[1].columns == ("b",)
+    assert "2 cell(s) in 2 of 300 rows are missing: 'a' (2)" in found.findings[2].seen
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """``rescore check`` and ``rescore advise``: a table before its fit, and the settings of the fit."""
 
 import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rescore.cli.guard import as_flag, in_flags, one_line
 from rescore.cli.learners import (
     RECOMMENDED_WORD,
     ForbidOption,
@@ -19,16 +21,23 @@ from rescore.cli.learners import (
     model_of,
 )
 from rescore.cli.options import (
+    CategoriesOption,
     DataArgument,
     DebugOption,
     DecimalOption,
     DelimiterOption,
     DropOption,
+    EncodingOption,
     GroupsOption,
     JobsOption,
     JsonOption,
+    MissingOption,
+    NaOption,
     NoHeaderOption,
+    SheetOption,
+    ThousandsOption,
     WeightsOption,
+    in_commas,
     names_in,
 )
 
@@ -39,47 +48,120 @@ if TYPE_CHECKING:
 
 __all__ = ["advise_command", "check_command"]
 
-FLAGS = {"standardize": ("--standardize", "--no-standardize"), "no_header": ("--no-header", "")}
 SHARED = (  # options that mean the same to `rescore fit`
-    "learner", "tau", "weighting", "standardize", "seed", "weights", "groups", "drop", "forbid",
-    "require", "knowledge", "delimiter", "decimal", "no_header",
+    "learner", "tau", "weighting", "standardize", "seed", "weights", "groups", "drop", "missing",
+    "categories", "na", "forbid", "require", "knowledge", "delimiter", "decimal", "thousands",
+    "encoding", "sheet", "no_header",
 )  # fmt: skip
 
 
 def check_command(
+    ctx: typer.Context,
     data: DataArgument,
     weights: WeightsOption = None,
     groups: GroupsOption = None,
     drop: DropOption = None,
+    missing: MissingOption = "refuse",
+    categories: CategoriesOption = "refuse",
+    na: NaOption = None,
     delimiter: DelimiterOption = None,
     decimal: DecimalOption = ".",
+    thousands: ThousandsOption = None,
+    encoding: EncodingOption = "utf-8",
+    sheet: SheetOption = None,
     no_header: NoHeaderOption = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings.")] = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Look at a table before any fit: what would be refused, and what could lead astray.
+    """Look at a table before any fit: all that would be refused, and what could lead astray.
 
-    Exits with 2 if there are errors, with 1 if there are warnings and --strict, otherwise with 0.
+    Ends with the command that fits the table.  Exits with 2 if there are errors, with 1 if there
+    are warnings and --strict, otherwise with 0.
     """
-    from rescore.cli.table_input import FileFormat, read_input
     from rescore.cli.terminal import noted_warnings
-    from rescore.studies.check import Checkup, check, refusal
 
     with noted_warnings():
-        try:
-            table = read_input(
-                data, FileFormat(delimiter, decimal, not no_header), weights=weights, groups=groups,
-                drop=names_in(drop or []),
-            )  # fmt: skip
-        except (ValueError, TypeError) as error:
-            if debug:
-                raise
-            found = Checkup((refusal(error),))
-        else:
-            found = check(table.X, table.sample_weight, table.groups)
-    _print_findings(found, as_json)
+        found, settings = _examined(ctx.params, debug)
+    command = suggested(ctx, settings) if found.ok or settings else None
+    _print_findings(found, command, as_json)
     raise typer.Exit(_exit_code(found, strict))
+
+
+def _examined(params: dict[str, Any], debug: bool) -> tuple["Checkup", dict[str, Any]]:
+    """All findings on a file, and the settings that would mend what can be mended."""
+    from rescore.cli.table_input import asked_for, everything_wrong, repeated_lines
+    from rescore.studies.check import Checkup, check, refusal, repeated_rows
+    from rescore.tables.survey import merged
+
+    found: list[Any] = []
+    try:
+        table = asked_for(params)
+    except (ValueError, TypeError) as error:
+        if debug:
+            raise
+        wrong = everything_wrong(params)
+        found = list(wrong.findings) if wrong and not _only_notes(wrong) else [refusal(error)]
+        params = with_settings(params, {} if wrong is None else wrong.settings)
+        try:
+            table = asked_for(params)
+        except (ValueError, TypeError):
+            return Checkup.of(found), {} if _beyond_options(found) else merged(found)
+    told = check(table.X, table.sample_weight, table.groups).findings
+    told = tuple(one for one in told if one.code != "repeated_rows")
+    again = repeated_lines(params) if params["drop"] or params["groups"] else None
+    found += [*told, *repeated_rows(table.X, again)]
+    return Checkup.of(found), merged(found)
+
+
+def _only_notes(wrong: Any) -> bool:
+    return all(one.severity == "note" for one in wrong.findings)
+
+
+def _beyond_options(found: Sequence[Any]) -> bool:
+    """Whether some error cannot be mended by any option."""
+    return any(one.severity == "error" and not one.fix for one in found)
+
+
+def with_settings(params: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a command with the settings that findings ask for.
+
+    Examples
+    --------
+    >>> with_settings({"drop": ["a"], "no_header": False}, {"drop": ["b,c"], "header": False})
+    {'drop': ['a', '"b,c"'], 'no_header': True}
+    """
+    given = dict(params)
+    for name, value in settings.items():
+        if name == "header":
+            given["no_header"] = not value
+        elif isinstance(value, list):
+            given[name] = [*(given[name] or []), in_commas(value)]
+        else:
+            given[name] = value
+    return given
+
+
+def suggested(ctx: typer.Context, settings: Mapping[str, Any]) -> str:
+    """The fit of the table as it was asked for and with these settings, to paste into a shell."""
+    shared = {name: value for name, value in ctx.params.items() if name in SHARED}
+    given = [name for name in shared if _is_given(ctx, name)]
+    wanted = with_settings({name: shared[name] for name in shared}, settings)
+    changed = [n for n in wanted if n in given or n in settings or wanted[n] != shared[n]]
+    words = [shlex.quote(str(ctx.params["data"]))]
+    for name in changed:
+        value = wanted[name]
+        joined = isinstance(value, list | tuple) and name in ("drop", "na")
+        several = [in_commas(names_in(value))] if joined else value
+        several = several if isinstance(several, list | tuple) else [several]
+        flag = {"no_header": "header"}.get(name, name)
+        words += [as_flag(flag, not one if name == "no_header" else one) for one in several]
+    return " ".join(["rescore fit", *words, "-o run"])
+
+
+def _is_given(ctx: typer.Context, name: str) -> bool:
+    source = ctx.get_parameter_source(name)
+    return ctx.params[name] is not None and source is not None and source.name != "DEFAULT"
 
 
 def advise_command(
@@ -110,49 +192,57 @@ def advise_command(
     weights: WeightsOption = None,
     groups: GroupsOption = None,
     drop: DropOption = None,
+    missing: MissingOption = "refuse",
+    categories: CategoriesOption = "refuse",
+    na: NaOption = None,
     forbid: ForbidOption = None,
     require: RequireOption = None,
     knowledge: KnowledgeOption = None,
     delimiter: DelimiterOption = None,
     decimal: DecimalOption = ".",
+    thousands: ThousandsOption = None,
+    encoding: EncodingOption = "utf-8",
+    sheet: SheetOption = None,
     no_header: NoHeaderOption = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:  # fmt: skip
     """Recommend a penalty and a threshold for a table, without any true graph."""
-    from rescore.cli.table_input import FileFormat, read_input
+    from rescore.cli.table_input import asked_for
     from rescore.cli.terminal import noted_warnings
     from rescore.staging import check_folder
 
     if output is not None:
         check_folder(output)
     with noted_warnings():
-        settings = {"standardize": standardize, "random_state": seed}
+        settings: dict[str, Any] = {"standardize": standardize, "random_state": seed}
+        settings |= {"missing": missing, "categories": categories}
         settings |= known_edges(forbid, require, knowledge)
         model = model_of(learner, settings, {"tau": tau, "weighting": weighting})
-        table = read_input(
-            data, FileFormat(delimiter, decimal, not no_header), weights=weights, groups=groups,
-            drop=names_in(drop or []),
-        )  # fmt: skip
-        path = {"lambdas": _numbers("--lambdas", lambdas), "folds": folds}
+        table = asked_for(ctx.params, model.needs_groups)
+        path: dict[str, Any] = {"lambdas": _numbers("--lambdas", lambdas), "folds": folds}
         path["subsamples"] = subsamples
         grid = _numbers("--thresholds", thresholds)
         found = _advice(model, table, path, thresholds=grid, random_state=seed, n_jobs=jobs)
     _finish(found, _next_command(ctx, found), output, as_json)
 
 
-def _print_findings(found: "Checkup", as_json: bool) -> None:
+def _print_findings(found: "Checkup", command: str | None, as_json: bool) -> None:
     from rescore.cli.terminal import print_json, print_table
     from rescore.text import printable
 
     lines = found.table.to_dict("records")
+    for line in lines:
+        line["remedy"] = in_flags(line["remedy"])
     if as_json:
         shown = [line | {"columns": [str(name) for name in line["columns"]]} for line in lines]
-        print_json({"ok": found.ok, "findings": shown})
+        print_json({"ok": found.ok, "findings": shown, "command": command})
         return
     header = ("severity", "code", "seen", "remedy")
     title = str(found).partition("\n")[0]
     print_table(title, header, [[printable(line[key], 2000) for key in header] for line in lines])
+    print("No option mends this: correct the file first." if command is None
+          else f"Run next:\n  {one_line(command)}")  # fmt: skip
 
 
 def _exit_code(found: "Checkup", strict: bool) -> int:
@@ -182,20 +272,9 @@ def _numbers(option: str, text: str | None) -> list[float] | None:
 
 def _next_command(ctx: typer.Context, found: "Advice") -> str:
     """The fit with the recommended setting: the options of this command that it shares."""
-    words = ["rescore", "fit", str(ctx.params["data"])]
-    for name in SHARED:
-        value = ctx.params[name]
-        source = ctx.get_parameter_source(name)
-        if value is None or source is None or source.name == "DEFAULT":
-            continue
-        if name in FLAGS:
-            words.append(FLAGS[name][0 if value else 1])
-        else:
-            for each in value if isinstance(value, list | tuple) else [value]:
-                words += [f"--{name}", str(each)]
-    for name, value in found.recommended.items():
-        words += [f"--{name}", repr(value)]
-    return shlex.join(words)
+    settings = {name: repr(value) for name, value in found.recommended.items()}
+    extra = " ".join(f"--{name} {value}" for name, value in settings.items())
+    return f"{suggested(ctx, {}).removesuffix(' -o run')} {extra}".strip()
 
 
 def _finish(found: "Advice", command: str, output: Path | None, as_json: bool) -> None:
@@ -214,7 +293,7 @@ def _finish(found: "Advice", command: str, output: Path | None, as_json: bool) -
         return
     _print_path(found)
     console().print(found.sentence)
-    print(f"\nRun next:\n  {command}")
+    print(f"\nRun next:\n  {one_line(command)}")
     print_files(output, files)
 
 

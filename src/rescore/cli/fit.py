@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rescore.cli.before_fit import suggested
 from rescore.cli.learners import (
     RECOMMENDED_WORD,
     ForbidOption,
@@ -25,26 +26,33 @@ from rescore.cli.learners import (
 )
 from rescore.cli.options import (
     BootstrapOption,
+    CategoriesOption,
     CompareOption,
     DataArgument,
     DebugOption,
     DecimalOption,
     DelimiterOption,
     DropOption,
+    EncodingOption,
     GroupsOption,
     JobsOption,
     JsonOption,
+    MissingOption,
+    NaOption,
     NoHeaderOption,
     PlainOption,
     ResamplesOption,
+    SheetOption,
+    ThousandsOption,
     UnitsOption,
     WeightsOption,
-    names_in,
 )
 from rescore.cli.refits import comparison_of, plain_of, stability_of, stopped_early, units_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from rescore.cli.table_input import Input
 
 __all__ = ["fit_command", "report_command"]
 
@@ -74,11 +82,17 @@ def fit_command(
     weights: WeightsOption = None,
     groups: GroupsOption = None,
     drop: DropOption = None,
+    missing: MissingOption = "refuse",
+    categories: CategoriesOption = "refuse",
+    na: NaOption = None,
     forbid: ForbidOption = None,
     require: RequireOption = None,
     knowledge: KnowledgeOption = None,
     delimiter: DelimiterOption = None,
     decimal: DecimalOption = ".",
+    thousands: ThousandsOption = None,
+    encoding: EncodingOption = "utf-8",
+    sheet: SheetOption = None,
     no_header: NoHeaderOption = False,
     plain: PlainOption = True,
     units: UnitsOption = None,
@@ -90,7 +104,6 @@ def fit_command(
     debug: DebugOption = False,
 ) -> None:
     """Learn a causal graph and row weights from a table."""
-    from rescore.cli.table_input import FileFormat, read_input
     from rescore.cli.terminal import noted_warnings
     from rescore.metrics import evaluate
     from rescore.report.run import Run
@@ -105,14 +118,13 @@ def fit_command(
             "threshold": threshold,
             "standardize": standardize,
             "random_state": seed,
+            "missing": missing,
+            "categories": categories,
             **known_edges(forbid, require, knowledge),
         }
         around = {"tau": tau, "weighting": weighting, "loss": loss}
         model = model_of(learner, settings, around, own_settings(ctx))
-        table = read_input(
-            data, FileFormat(delimiter, decimal, not no_header), weights=weights, groups=groups,
-            drop=names_in(drop or []),
-        )  # fmt: skip
+        table = _read(ctx, model)
         graph = None if truth is None else _read_truth(truth, edge_direction, table.X.names)
         stopped = stopped_early(model, table)
         without, stopped = (None, True) if stopped else plain_of(model, table, plain)
@@ -147,6 +159,23 @@ def report_command(
         print_json({"folder": str(folder), "files": [path.name]})
         return
     print_files(folder, [path.name])
+
+
+def _read(ctx: typer.Context, model: Any) -> "Input":
+    """The table; or what is wrong with its file, and the command that reads it all the same."""
+    from rescore.cli.table_input import asked_for, everything_wrong
+
+    try:
+        return asked_for(ctx.params, model.needs_groups)
+    except (ValueError, TypeError) as error:
+        wrong = everything_wrong(ctx.params)
+        faults = [] if wrong is None else [one for one in wrong.findings if one.severity == "error"]
+        if wrong is None or not faults or not all(one.fix for one in faults):
+            raise
+        told = " ".join(one.seen for one in faults)
+        command = suggested(ctx, wrong.settings).removesuffix(" -o run")
+        more = "" if ctx.params["output"] is None else f" -o {ctx.params['output']}"
+        raise ValueError(f"{error} All that is wrong: {told} Try: {command}{more}") from error
 
 
 def _read_truth(path: Path, edge_direction: str | None, names: tuple[Any, ...]) -> "pd.DataFrame":

@@ -4,7 +4,9 @@
 by Ctrl-C.  ``--debug`` shows the traceback as well.
 """
 
+import ast
 import os
+import re
 import shlex
 import sys
 import traceback
@@ -14,7 +16,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-__all__ = ["GuardedGroup", "one_line"]
+__all__ = ["GuardedGroup", "in_flags", "one_line"]
 
 # typer carries click inside itself or beside itself, depending on its version.
 UsageFault: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -59,6 +61,55 @@ def one_line(text: object) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
+ARGUMENTS = (
+    "missing", "categories", "drop", "na", "decimal", "thousands", "delimiter", "encoding", "sheet",
+    "header", "standardize", "weighting", "noise", "tau", "max_steps", "threshold", "lambda1",
+)  # fmt: skip
+VALUE = r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]|True|False|[\d.]*\d"
+WORDS = re.compile(rf"\b({'|'.join(ARGUMENTS)})=({VALUE})")
+SPOKEN = {"header": "no-header", "sample_weight": "weights"}  # where a flag is called otherwise
+ASKED = {"groups=...": "--groups COLUMN", "sample_weight=...": "--weights COLUMN"}
+
+
+def in_flags(text: str) -> str:
+    """A sentence about arguments in Python as one about flags on the command line.
+
+    Examples
+    --------
+    >>> in_flags("Fit with standardize=True, or missing='em' and drop=['a', 'b c'].")
+    "Fit with --standardize, or --missing em and --drop 'a,b c'."
+    """
+    for python, flag in ASKED.items():
+        text = text.replace(f"fit(X, {python})", flag).replace(python, flag)
+    return WORDS.sub(lambda found: as_flag(found[1], _literal(found[2])) or found[0], text)
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def as_flag(name: str, value: Any) -> str:
+    """The flag that says the same as an argument in Python.
+
+    Examples
+    --------
+    >>> as_flag("header", False), as_flag("max_steps", 5), as_flag("delimiter", ";")
+    ('--no-header', '--max-steps 5', "--delimiter ';'")
+    """
+    from rescore.cli.options import in_commas
+
+    flag = SPOKEN.get(name, name.replace("_", "-"))
+    if isinstance(value, bool):
+        plain = value or flag.startswith("no-")
+        return f"--{flag}" if plain else f"--no-{flag}"
+    if isinstance(value, list):
+        return f"--{flag} {shlex.quote(in_commas(value))}"
+    return f"--{flag} {shlex.quote('tab' if value == chr(9) else str(value))}"
+
+
 def _exit_code(command: Callable[[], Any], debug: bool) -> int:
     try:
         code = command()
@@ -88,5 +139,5 @@ def _described(error: Exception) -> tuple[str, int]:
 
 
 def _complain(text: str, code: int) -> int:
-    print(one_line(text), file=sys.stderr)
+    print(one_line(in_flags(text)), file=sys.stderr)
     return code

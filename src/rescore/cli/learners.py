@@ -30,12 +30,14 @@ __all__ = [
 ]
 
 RECOMMENDED_WORD = option_word(RECOMMENDED)
+LEARNER, KNOWN = "Learner and weights", "What is known"  # groups of options in the help
 
 TauOption = Annotated[
     float | None,
     typer.Option(
         help="Exact weights between tau/n and 1/(tau n).",
         show_default=default_of("ReScore", "tau"),
+        rich_help_panel=LEARNER,
     ),
 ]
 WeightingOption = Annotated[
@@ -44,12 +46,15 @@ WeightingOption = Annotated[
         help="auto, environments (of cells), balanced, exact, neural, "
         "inverse-propensity (by --groups), uniform (none).",
         show_default=default_of("ReScore", "weighting"),
+        rich_help_panel=LEARNER,
     ),
 ]
 LossOption = Annotated[
     str | None,
     typer.Option(
-        help="How rows are ranked: nll or raw.", show_default=default_of("ReScore", "loss")
+        help="How rows are ranked: nll or raw.",
+        show_default=default_of("ReScore", "loss"),
+        rich_help_panel=LEARNER,
     ),
 ]
 Lambda1Option = Annotated[
@@ -57,6 +62,7 @@ Lambda1Option = Annotated[
     typer.Option(
         help="Penalty on the coefficients, where the learner has one.",
         show_default="the learner's own",
+        rich_help_panel=LEARNER,
     ),
 ]
 ThresholdOption = Annotated[
@@ -64,6 +70,7 @@ ThresholdOption = Annotated[
     typer.Option(
         help="Weaker edges are dropped at the end.",
         show_default=default_of(RECOMMENDED, "threshold"),
+        rich_help_panel=LEARNER,
     ),
 ]
 StandardizeOption = Annotated[
@@ -72,24 +79,31 @@ StandardizeOption = Annotated[
         "--standardize/--no-standardize",
         help="Fit on columns of mean 0 and deviation 1.",
         show_default=default_of(RECOMMENDED, "standardize"),
+        rich_help_panel=LEARNER,
     ),
 ]
 LearnerOption = Annotated[
     str,
     typer.Option(
         help=f"One of {', '.join(option_word(name) for name in LEARNERS)}. `fit` takes its own "
-        "parameters as options too, such as --max-steps 50."
+        "parameters as options too, such as --max-steps 50.",
+        rich_help_panel=LEARNER,
     ),
 ]
 ForbidOption = Annotated[
-    list[str] | None, typer.Option(help='An edge "cause,effect" that must not be there.')
+    list[str] | None,
+    typer.Option(help='An edge "cause -> effect" that must not be there.', rich_help_panel=KNOWN),
 ]
 RequireOption = Annotated[
-    list[str] | None, typer.Option(help='An edge "cause,effect" that must be there.')
+    list[str] | None,
+    typer.Option(help='An edge "cause -> effect" that must be there.', rich_help_panel=KNOWN),
 ]
 KnowledgeOption = Annotated[
     Path | None,
-    typer.Option(help="A file of forbidden and required edges and tiers: .json or Tetrad's."),
+    typer.Option(
+        help="A file of forbidden and required edges and tiers: .json or Tetrad's.",
+        rich_help_panel=KNOWN,
+    ),
 ]
 
 

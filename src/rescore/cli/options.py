@@ -2,7 +2,8 @@
 
 import ast
 import csv
-from collections.abc import Iterable
+import io
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,46 +14,108 @@ from rescore.learners import FOLDER
 
 __all__ = [
     "BootstrapOption",
+    "CategoriesOption",
     "CompareOption",
     "DataArgument",
     "DebugOption",
     "DecimalOption",
     "DelimiterOption",
     "DropOption",
+    "EncodingOption",
     "GroupsOption",
     "JobsOption",
     "JsonOption",
+    "MissingOption",
+    "NaOption",
     "NoHeaderOption",
     "PlainOption",
     "ResamplesOption",
+    "SheetOption",
+    "ThousandsOption",
     "UnitsOption",
     "WeightsOption",
     "default_of",
     "edge_pairs",
+    "in_commas",
+    "names_among",
     "names_in",
 ]
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, nothing else.")]
-JobsOption = Annotated[int, typer.Option(help="Processes for what is fitted many times.")]
-DebugOption = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
+# The groups of options in the help.
+FILE, COLUMNS, AFTER, RUNNING = "The file", "Columns and rows", "After the fit", "Running"
+
+JsonOption = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON object, nothing else.", rich_help_panel=RUNNING),
+]
+JobsOption = Annotated[
+    int, typer.Option(help="Processes for what is fitted many times.", rich_help_panel=RUNNING)
+]
+DebugOption = Annotated[
+    bool, typer.Option("--debug", help="Show tracebacks.", rich_help_panel=RUNNING)
+]
 
 # The file of a table, and its columns that are no variables.
-DataArgument = Annotated[Path, typer.Argument(help="A .csv, .csv.gz, .tsv or .parquet file.")]
+DataArgument = Annotated[
+    Path, typer.Argument(help="A .csv, .tsv (or .gz), .parquet or .xlsx file.")
+]
 WeightsOption = Annotated[
-    str | None, typer.Option(help="Column of prior row weights; not a variable.")
+    str | None,
+    typer.Option(help="Column of prior row weights; not a variable.", rich_help_panel=COLUMNS),
 ]
 GroupsOption = Annotated[
     str | None,
-    typer.Option(help="Column, or file, of labels: reported on; fitted only where needed."),
+    typer.Option(
+        help="Column, or file, of labels: reported on; fitted only where needed.",
+        rich_help_panel=COLUMNS,
+    ),
 ]
 DropOption = Annotated[
-    list[str] | None, typer.Option(help="Columns to leave out, separated by commas.")
+    list[str] | None,
+    typer.Option(help="Columns to leave out, separated by commas.", rich_help_panel=COLUMNS),
+]
+MissingOption = Annotated[
+    str,
+    typer.Option(
+        help="Missing cells: refuse, drop (the rows), em (fill in by the likeliest Gaussian).",
+        rich_help_panel=COLUMNS,
+    ),
+]
+CategoriesOption = Annotated[
+    str,
+    typer.Option(
+        help="Columns of words: refuse, drop, exogenous (they may cause, and are not caused).",
+        rich_help_panel=COLUMNS,
+    ),
+]
+NaOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Words that mean a missing cell, separated by commas.", rich_help_panel=COLUMNS
+    ),
 ]
 DelimiterOption = Annotated[
-    str | None, typer.Option(help="Between fields.", show_default="by the file's ending")
+    str | None,
+    typer.Option(
+        help="Between fields; tab is a word for it.",
+        show_default="looked for",
+        rich_help_panel=FILE,
+    ),
 ]
-DecimalOption = Annotated[str, typer.Option(help="Decimal mark.")]
-NoHeaderOption = Annotated[bool, typer.Option("--no-header", help="The first line is data.")]
+DecimalOption = Annotated[str, typer.Option(help="Decimal mark.", rich_help_panel=FILE)]
+ThousandsOption = Annotated[
+    str | None, typer.Option(help="Mark between thousands.", rich_help_panel=FILE)
+]
+EncodingOption = Annotated[
+    str, typer.Option(help="Such as latin-1 or cp1252.", rich_help_panel=FILE)
+]
+SheetOption = Annotated[
+    str | None,
+    typer.Option(help="Of a workbook.", show_default="the first", rich_help_panel=FILE),
+]
+NoHeaderOption = Annotated[
+    bool, typer.Option("--no-header", help="The first line is data.", rich_help_panel=FILE)
+]
 
 # What is fitted again once the fit is there.
 PlainOption = Annotated[
@@ -60,6 +123,7 @@ PlainOption = Annotated[
     typer.Option(
         "--plain/--no-plain",
         help="Where rows were reweighted, also fit without: what did the weights change?",
+        rich_help_panel=AFTER,
     ),
 ]
 UnitsOption = Annotated[
@@ -69,17 +133,24 @@ UnitsOption = Annotated[
         help="Fit again in four other units and say which edges hang on them; costly where fits "
         "are slow, as of networks.",
         show_default="with linear learners",
+        rich_help_panel=AFTER,
     ),
 ]
 BootstrapOption = Annotated[
     int | None,
-    typer.Option(min=1, help="Afterwards, fit so many resamples: how sure is each edge?"),
+    typer.Option(
+        min=1, help="Fit so many resamples: how sure is each edge?", rich_help_panel=AFTER
+    ),
 ]
 CompareOption = Annotated[
     bool,
-    typer.Option("--compare", help="Afterwards, compare plain and reweighted fits on resamples."),
+    typer.Option(
+        "--compare", help="Compare plain and reweighted fits on resamples.", rich_help_panel=AFTER
+    ),
 ]
-ResamplesOption = Annotated[int, typer.Option(help="How many resamples --compare draws.")]
+ResamplesOption = Annotated[
+    int, typer.Option(help="How many resamples --compare draws.", rich_help_panel=AFTER)
+]
 
 
 def default_of(estimator: str, parameter: str) -> str:
@@ -125,23 +196,50 @@ def names_in(texts: Iterable[str]) -> list[str]:
     return [name for text in texts for name in _fields(text)]
 
 
-def edge_pairs(option: str, texts: Iterable[str]) -> list[tuple[str, str]]:
-    """The edges in texts of the form ``cause,effect``.
+def names_among(texts: Iterable[str], columns: Sequence[str]) -> list[str]:
+    """The same where the columns are known: a text that is the name of one is taken whole.
 
     Examples
     --------
-    >>> edge_pairs("--forbid", ["a,b"])
-    [('a', 'b')]
+    >>> names_among(["a,b", "income, total"], ["a", "b", "income, total"])
+    ['a', 'b', 'income, total']
+    """
+    return [name for text in texts for name in ([text] if text in columns else _fields(text))]
+
+
+def in_commas(names: Iterable[object]) -> str:
+    """The names as one text that `names_in` reads.
+
+    Examples
+    --------
+    >>> in_commas(["a", "b,c"])
+    'a,"b,c"'
+    """
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow([str(name) for name in names])
+    return line.getvalue()
+
+
+def edge_pairs(option: str, texts: Iterable[str]) -> list[tuple[str, str]]:
+    """The edges in texts of the form ``cause,effect``, or ``cause -> effect`` for any names.
+
+    Examples
+    --------
+    >>> edge_pairs("--forbid", ["a,b", "income, total (EUR) -> b"])
+    [('a', 'b'), ('income, total (EUR)', 'b')]
     >>> edge_pairs("--forbid", ["a"])
     Traceback (most recent call last):
         ...
-    ValueError: --forbid takes a cause and an effect, such as "a,b"; got 'a'.
+    ValueError: --forbid takes a cause and an effect, such as "a -> b"; got 'a'.
     """
     pairs = []
     for text in texts:
-        fields = _fields(text)
-        if len(fields) != 2:
-            raise ValueError(f'{option} takes a cause and an effect, such as "a,b"; got {text!r}.')
+        arrow = [part.strip() for part in text.split("->")]
+        fields = arrow if len(arrow) == 2 else _fields(text)
+        if len(fields) != 2 or not all(fields):
+            raise ValueError(
+                f'{option} takes a cause and an effect, such as "a -> b"; got {text!r}.'
+            )
         pairs.append((fields[0], fields[1]))
     return pairs
 

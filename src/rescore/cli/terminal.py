@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rescore.cli.guard import one_line
+from rescore.cli.guard import in_flags, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,10 +52,14 @@ def noted_warnings() -> Iterator[list[str]]:
     ['odd']
     """
     notes: list[str] = []
+    notes_kind: dict[str, str] = {}
 
-    def note(message: Any, *_: Any, **__: Any) -> None:
-        if str(message) not in notes:
-            notes.append(str(message))
+    def note(message: Any, category: Any, *_: Any, **__: Any) -> None:
+        text = in_flags(str(message))
+        if text not in notes:
+            notes.append(text)
+        if category.__name__ == "DataNote":
+            notes_kind[text] = "note"
 
     try:
         with warnings.catch_warnings():
@@ -67,7 +71,7 @@ def noted_warnings() -> Iterator[list[str]]:
             yield notes
     finally:
         for text in notes:
-            print(f"warning: {one_line(text)}", file=sys.stderr)
+            print(f"{notes_kind.get(text, 'warning')}: {one_line(text)}", file=sys.stderr)
 
 
 @contextmanager

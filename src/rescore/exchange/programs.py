@@ -16,7 +16,6 @@ from rescore.graph.io import to_networkx
 from rescore.learners.base import StructureLearner
 from rescore.learners.parameters import check_fitted
 from rescore.moments import Matrix
-from rescore.tables.table import rows_like
 from rescore.text import listing
 
 INTERCEPT = "(Intercept)"
@@ -59,6 +58,19 @@ def equations_json(model: StructureLearner) -> str:
     each = {name: _equation(model, W, names, j) for j, name in enumerate(names)}
     told = {"nodes": names, "arcs": arcs, "open": undirected, part: each}
     return json.dumps(told, indent=1, allow_nan=False) + "\n"
+
+
+def can_be_handed_over(model: StructureLearner) -> bool:
+    """Whether `equations_json` has words for the model: its equations are linear, or networks.
+
+    Examples
+    --------
+    >>> from rescore import Empty
+    >>> can_be_handed_over(Empty().fit([[0.0], [1.0]]))
+    True
+    """
+    known = isinstance(model.equations_, LinearEquations | NetworkEquations)
+    return known and INTERCEPT not in text_names(model)  # such a column looks like the constants
 
 
 def text_names(model: StructureLearner) -> list[str]:
@@ -105,7 +117,7 @@ def to_dowhy(model: StructureLearner, X: Any, treatment: Any, outcome: Any) -> A
     if chosen[0] == chosen[1]:
         raise ValueError(f"The treatment and the outcome are both {listing([outcome])}.")
     texts = text_names(model)
-    table = rows_like(X, names, type(model).__name__)
+    table = model._rows(X)
     data = pd.DataFrame(table.values.copy(), index=table.index, columns=texts)
     graph = to_networkx(model.adjacency_matrix_.to_numpy(), texts, model.cpdag_.to_numpy())
     cause, effect = (texts[k] for k in chosen)

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rescore.equations import Equations, from_arrays
+from rescore.categories import equations_of
+from rescore.equations import Equations
 from rescore.graph.dag import is_dag
 from rescore.known_edges import Knowledge, as_knowledge
 from rescore.learners import LEARNERS, load_learner
@@ -163,6 +164,7 @@ def _model(about: dict[str, Any], arrays: dict[str, Any]) -> Any:
         found = arrays.get(name)
         setattr(model, f"{name}_", None if found is None else pd.DataFrame(found, names, names))
     model.noise_variance_ = pd.Series(arrays["noise_variance"], names, name="variance")
+    model.categories_ = {name: tuple(levels) for name, levels in about.get("categories", [])}
     model.status_ = Status[check_choice("status", about["status"], Status.__members__)]
     model.diagnostics_ = about["diagnostics"]
     return model
@@ -211,6 +213,10 @@ def _description(model: StructureLearner) -> dict[str, Any]:
         "rows_name": None if model.losses_.index.name is None else str(model.losses_.index.name),
         "history": list(model.history_.reset_index().columns),
         "equations": model.equations_.kind,
+        "categories": [
+            [_label(name), [_label(level) for level in levels]]
+            for name, levels in model.categories_.items()
+        ],
         "status": model.status_.name,
         "diagnostics": json.loads(json.dumps(_finite(model.diagnostics_), default=_label)),
     }
@@ -419,7 +425,7 @@ def _equations(arrays: dict[str, Any], kind: Any, d: int) -> Equations:
         for name, array in arrays.items()
         if name.startswith(EQUATIONS)
     }
-    return from_arrays(kind, theirs, d)
+    return equations_of(kind, theirs, d)
 
 
 def _history(values: Any, columns: list[str]) -> pd.DataFrame:

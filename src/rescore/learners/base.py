@@ -27,6 +27,7 @@ from rescore.learners.parameters import Parametrised, check_fitted
 from rescore.learners.wrappers import Repeated, from_several_starts
 from rescore.protocols import Backbone, Status, Weighting
 from rescore.tables.convert import DataWarning
+from rescore.tables.opening import Opening, number_of, numbered
 from rescore.tables.table import Table, has_names, names_index, rows_like
 from rescore.text import listing
 from rescore.validation import check_integer, check_number, check_seed
@@ -82,6 +83,8 @@ class StructureLearner(Parametrised):
         NaN where there is no edge.  None where relations are not straight lines.
     noise_variance_ : Series (d,)
         The weighted variance of what the equations leave unexplained.
+    categories_ : dict
+        The levels of every column that is a category, in the order of their numbers.
     n_features_in_ : int
         The number of columns.
     feature_names_in_ : ndarray of str
@@ -192,8 +195,11 @@ class StructureLearner(Parametrised):
         i, j = (self._position(name) for name in (cause, effect))
         least, largest = table.values[:, i].min(), table.values[:, i].max()
         values = np.linspace(least, largest, check_integer("points", points, at_least=2))
+        levels = self.categories_.get(cause)
+        if levels is not None:
+            values = np.arange(len(levels), dtype=np.float64)
         curve = partial_dependence(self.equations_, table.values, i, j, values)
-        return pd.Series(curve, pd.Index(values, name=cause), name=effect)
+        return pd.Series(curve, pd.Index(levels or values, name=cause), name=effect)
 
     def sample(self, n: int, *, random_state: int = 0) -> pd.DataFrame:
         """So many new rows from the fitted equations with Gaussian noise of ``noise_variance_``.
@@ -226,17 +232,35 @@ class StructureLearner(Parametrised):
         (True, True)
         """
         check_fitted(self)
-        fixed = {self._position(name): check_number(f"do[{name!r}]", v) for name, v in do.items()}
+        open_ = [name for name in self.categories_ if name not in do]
+        if open_:
+            raise ValueError(
+                f"New rows need a level of the categories {listing(open_)}, which the model does "
+                f"not draw: intervene({{{open_[0]!r}: {self.categories_[open_[0]][0]!r}}}, ...)."
+            )
+        fixed = {self._position(name): self._set(name, value) for name, value in do.items()}
         rng = np.random.default_rng(check_integer("random_state", random_state, at_least=0))
         W = self.adjacency_matrix_
         variance = np.asarray(self.noise_variance_, dtype=np.float64)
         count = check_integer("n", n, at_least=1)
-        X = draw(self.equations_, W.to_numpy(), variance, count, rng, fixed)
-        return pd.DataFrame(X, columns=W.columns)
+        X = pd.DataFrame(
+            draw(self.equations_, W.to_numpy(), variance, count, rng, fixed), columns=W.columns
+        )
+        for name in self.categories_:
+            X[name] = do[name]
+        return X
 
     def _rows(self, X: Any) -> Table:
         check_fitted(self)
-        return rows_like(X, tuple(self.adjacency_matrix_.columns), type(self).__name__)
+        coded = numbered(X, self.categories_) if self.categories_ else X
+        return rows_like(coded, tuple(self.adjacency_matrix_.columns), type(self).__name__)
+
+    def _set(self, name: Any, value: Any) -> float:
+        """The value of a variable as a number: of a category, which of its levels it is."""
+        levels = self.categories_.get(name)
+        if levels is None:
+            return check_number(f"do[{name!r}]", value)
+        return number_of(name, value, levels)
 
     def _position(self, name: Any) -> int:
         names = list(self.adjacency_matrix_.columns)
@@ -265,6 +289,7 @@ class StructureLearner(Parametrised):
             None if each is None else pd.DataFrame(each, index=names, columns=names)
             for each in (fitted.errors, fitted.explained)
         )
+        self.categories_ = dict(table.levels)
         self.status_ = result.status
         self.diagnostics_ = diagnose(fitted)
         if result.status is Status.INTERRUPTED:  # what was reached is kept, and the caller stops
@@ -299,6 +324,12 @@ class GraphLearner(StructureLearner):
         Edges, by column name, that must not or must be in the graph.
     knowledge : Knowledge, or the path of a file of it, optional
         More of the same, and tiers.  All that is known is joined; contradictions are refused.
+    missing : {"refuse", "drop", "em"}
+        What is done about missing cells: rows that have some count nothing, or they are filled in
+        by the Gaussian that makes all others likeliest (`rescore.tables.missing`).
+    categories : {"refuse", "drop", "exogenous"}
+        What is done about columns of words: left out, or nodes that may cause and are not caused,
+        as are then columns of two values (`rescore.categories`).
     max_steps : int
         Outer steps at most.
     """
@@ -314,6 +345,8 @@ class GraphLearner(StructureLearner):
     forbidden: Edges | None = None
     required: Edges | None = None
     knowledge: Known | None = None
+    missing: str = "refuse"
+    categories: str = "refuse"
     max_steps: int = 100
 
     def fit(
@@ -379,7 +412,19 @@ class GraphLearner(StructureLearner):
         return as_knowledge(self.knowledge).joined(self.forbidden, self.required).edges()
 
     def _preparation(self) -> Preparation:
-        return Preparation(self.standardize, **self.known_edges())
+        return Preparation(self.standardize, **self.known_edges(), opening=self.opening())
+
+    def opening(self) -> Opening:
+        """What is done to a table before the fit.
+
+        Examples
+        --------
+        >>> from rescore import Linear
+        >>> Linear(missing="em").opening().missing
+        'em'
+        """
+        seed = check_seed(getattr(self, "random_state", None))
+        return Opening(self.missing, self.categories, seed)
 
     def backbone(self) -> Backbone:
         """What takes the steps of a fit, with the parameters given here."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from rescore.exchange.programs import INTERCEPT, equations_json, text_names
+from rescore.exchange.programs import can_be_handed_over, equations_json, text_names
 from rescore.exchange.saving import fingerprint, saved_fingerprint, write_model
 from rescore.graph.dagitty import to_dagitty
 from rescore.graph.formats import to_dot, to_graphml, to_json
@@ -137,7 +137,7 @@ def _write_graph(folder: Path, run: Run) -> None:
         _write(folder / f"graph.{ending}", writer(W, names, directions))
     linear = run.model.equations_.kind == "linear"  # otherwise W holds strengths, no coefficients
     _write(folder / "graph.dagitty", to_dagitty(W, names, linear, directions))
-    if INTERCEPT not in names:  # such a column cannot be told from the constants there
+    if can_be_handed_over(run.model):
         _write(folder / "equations.json", equations_json(run.model))
     for name, matrix in (("adjacency", W), ("cpdag", directions)):
         write_adjacency(folder / f"{name}.csv", pd.DataFrame(matrix, index=names, columns=names))

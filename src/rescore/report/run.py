@@ -254,8 +254,10 @@ def _from_finding(finding: Finding) -> dict[str, Any]:
 
 def _to_finding(data: dict[str, Any]) -> Finding:
     columns = tuple(str(name) for name in data["columns"])
-    texts = {name: str(data[name]) for name in ("code", "seen", "remedy", "severity")}
-    return Finding(**texts, columns=columns)
+    code, seen, remedy, severity = (
+        str(data[name]) for name in ("code", "seen", "remedy", "severity")
+    )
+    return Finding(code, seen, columns, remedy, severity)
 
 
 def _to_bounds(data: Any, d: int) -> tuple[Any, Any] | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from rescore.studies.refit import Given, check_groups
+from rescore.studies.refit import Given, check_groups, opening_of
 from rescore.studies.scored_path import (
     Study,
     known_learner,
@@ -152,7 +152,7 @@ def advise(
     1        0.2      3        False
     2        2.0      0        False
     """
-    study = Study(Given.of(X, sample_weight, groups), known_learner(learner))
+    study = Study(Given.of(X, sample_weight, groups, opening_of(learner)), known_learner(learner))
     check_groups(study.learner, groups)
     wanted = lambda_grid(study.inner, lambdas)
     given = None if thresholds is None else numbers("thresholds", thresholds)

@@ -13,7 +13,7 @@ from rescore.learners.custom import Custom, as_learner
 from rescore.learners.linear import Linear
 from rescore.moments import Matrix
 from rescore.studies.edge_shares import Counts, Outcome, Stability, summarised
-from rescore.studies.refit import Given, Positions, Refits, check_groups, refit
+from rescore.studies.refit import Given, Positions, Refits, check_groups, opening_of, refit
 from rescore.tables.table import group_codes
 from rescore.validation import check_choice, check_integer
 from rescore.weight_box import MOST_ROWS
@@ -128,7 +128,7 @@ def _outcomes(
 def _study(model: Any, X: Any, scheme: str, sample_weight: Any, groups: Any) -> Study:
     known = clone(model if isinstance(model, StructureLearner) else as_learner(model))
     check_groups(known, groups)
-    given = Given.of(X, sample_weight, groups)
+    given = Given.of(X, sample_weight, groups, opening_of(known))
     n = len(given.X)
     if n < FEWEST_ROWS:
         raise ValueError(f"Resamples need at least {FEWEST_ROWS} rows to draw from, got {n}.")

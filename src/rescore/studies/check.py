@@ -10,11 +10,13 @@ import numpy as np
 import pandas as pd
 from scipy import linalg
 
+from rescore.categories import taken_out
 from rescore.protocols import Codes
 from rescore.studies.first_graph import of_first_fit
 from rescore.studies.relations import of_relations
 from rescore.tables.convert import DataWarning
 from rescore.tables.findings import SINGULAR, Finding, findings
+from rescore.tables.survey import Text, survey
 from rescore.tables.table import Table, as_table, group_codes, row_labels
 from rescore.text import listing
 from rescore.weight_box import prior_weights, rows_stood_for
@@ -25,6 +27,7 @@ PER_COLUMN = 10  # rows, below which the edges of a variable are hardly determin
 LEFT = 1e-4  # share of a column's variance that the others should leave
 FEW_VALUES, AMONG = 5, 20  # different values, among at least so many rows
 MANY_REPEATED = 0.1  # share of the rows
+FEWEST_NUMBERED = 5  # rows
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ def check(X: Any, sample_weight: Any = None, groups: Any = None) -> Checkup:
     >>> X = pd.DataFrame({"rain": [0.1, np.nan, 0.3], "place": ["a", "b", "c"]})
     >>> found = check(X)
     >>> found.ok, [(one.code, one.severity) for one in found.findings]
-    (False, [('missing', 'error'), ('not_numbers', 'error')])
+    (False, [('labels', 'error'), ('missing', 'error')])
     """
     table, found = read(X)
     if table is None:
@@ -142,10 +145,28 @@ def check(X: Any, sample_weight: Any = None, groups: Any = None) -> Checkup:
     rows = _kept(table, used)
     count = rows_stood_for(sample_weight, prior)
     if rows is not None:
-        found += of_table(rows, count, codes)
+        rows = _numbers(rows, prior[used])
+        found += [*of_table(rows, count, codes), *repeated_rows(rows, _repeated_in(X, used))]
         looked_at = _independent(rows, found), prior[used], count
         found += [*of_first_fit(*looked_at, codes), *of_relations(*looked_at)]
     return Checkup.of(found)
+
+
+def _numbers(table: Table, w: Any) -> Table:
+    """The columns of numbers, without what the categories explain of them."""
+    if not table.levels:
+        return table
+    at = [j for j, name in enumerate(table.names) if name not in table.levels]
+    return taken_out(table, w).part(at) if at else table
+
+
+def _repeated_in(X: Any, used: Any) -> int | None:
+    """How many rows repeat an earlier one in all columns, whatever they hold; None if unknown."""
+    frame = _frame(X)
+    try:
+        return None if frame is None else int(frame[used].duplicated().sum())
+    except TypeError:  # cells that cannot be compared
+        return None
 
 
 def _kept(table: Table, used: Any) -> Table | None:
@@ -195,20 +216,27 @@ def _split(code: str, text: str, severity: str, columns: tuple[Hashable, ...] = 
 
 def _read(X: Any) -> tuple[Table | None, list[Finding]]:
     try:
-        return as_table(X, copy=False), []
+        return (X if isinstance(X, Table) else as_table(X, copy=False)), []
     except REFUSED as error:
         whole = refusal(error)
     frame = _frame(X)
     if frame is None:
         return None, [whole]
-    faults = {j: fault for j in range(frame.shape[1]) if (fault := _fault(frame.iloc[:, [j]]))}
-    missing = [j for j, fault in faults.items() if fault.code == "missing"]
-    found = [fault for fault in faults.values() if fault.code != "missing"]
-    if missing:  # one sentence for all of them
-        found.insert(0, _fault(frame.iloc[:, missing]) or whole)
-    good = [j for j in range(frame.shape[1]) if j not in faults]
+    columns = [_as_text(frame.iloc[:, j]) for j in range(frame.shape[1])]
+    text = Text([str(name) for name in frame.columns], list(map(list, zip(*columns, strict=True))),
+                list(range(len(frame))))  # fmt: skip
+    good = [j for j in range(frame.shape[1]) if not _fault(frame.iloc[:, [j]])]
+    odd = [j for j in range(frame.shape[1]) if j not in good]
+    found = list(survey(text, drop=[text.names[j] for j in good]).findings)
+    named = {name for one in found for name in one.columns}
+    faults = [_fault(frame.iloc[:, [j]]) for j in odd if text.names[j] not in named]
     table = as_table(frame.iloc[:, good]) if good else None
-    return table, found or [whole]
+    return table, [*found, *(fault for fault in faults if fault)] or [whole]
+
+
+def _as_text(cells: pd.Series) -> list[str]:
+    gone = cells.isna().to_numpy()
+    return ["" if missing else str(cell) for cell, missing in zip(cells, gone, strict=True)]
 
 
 def _frame(X: Any) -> pd.DataFrame | None:
@@ -223,11 +251,8 @@ def _fault(column: pd.DataFrame) -> Finding | None:
     try:
         as_table(column, copy=False)
     except REFUSED as error:
-        kinds = {dtype.kind for dtype in column.dtypes}
-        numbers = kinds <= set("biuf")
-        gaps = numbers and not np.isfinite(column.to_numpy(np.float64, na_value=np.nan)).all()
-        code = "missing" if gaps else "unreadable" if numbers else "not_numbers"
-        return refusal(error, code, *column.columns)
+        numbers = {dtype.kind for dtype in column.dtypes} <= set("biuf")
+        return refusal(error, "unreadable" if numbers else "not_numbers", *column.columns)
     return None
 
 
@@ -238,11 +263,11 @@ def of_table(table: Table, count: float, codes: Codes | None = None) -> list[Fin
     --------
     >>> from rescore.tables.table import as_table
     >>> [found.code for found in of_table(as_table([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]), 3)]
-    ['duplicated', 'small_sample', 'repeated_rows']
+    ['duplicated', 'small_sample']
     """
     found = findings(table)
     known = {column for one in found for column in one.columns if one.code != "outlying"}
-    more = [*_small_sample(table, count), *_nearly_collinear(table, known), *_repeated(table)]
+    more = [*_small_sample(table, count), *_nearly_collinear(table, known), *_row_numbers(table)]
     return [*found, *more, *_discrete(table), *_small_groups(table, codes)]
 
 
@@ -275,9 +300,28 @@ def _nearly_collinear(table: Table, known: set[object]) -> Iterator[Finding]:
         yield Finding("nearly_collinear", seen, columns, remedy)
 
 
-def _repeated(table: Table) -> Iterator[Finding]:
+def _row_numbers(table: Table) -> Iterator[Finding]:
+    """Columns of whole numbers that count the rows up or down by one."""
+    steps = np.diff(table.values, axis=0)
+    counts = (len(steps) > FEWEST_NUMBERED) & ((steps == 1).all(axis=0) | (steps == -1).all(axis=0))
+    columns = tuple(table.names[j] for j in np.flatnonzero(counts))
+    if columns:
+        seen = f"{listing(columns)} number(s) the rows one after the other."
+        remedy = f"Leave out, unless it is time: drop={[str(name) for name in columns]!r}."
+        yield Finding("row_numbers", seen, columns, remedy, fix={"drop": list(columns)})
+
+
+def repeated_rows(table: Table, repeated: int | None = None) -> Iterator[Finding]:
+    """Whether rows repeat earlier ones; so many if it is known of more columns than the table has.
+
+    Examples
+    --------
+    >>> [one.seen for one in repeated_rows(as_table([[1, 2], [1, 2], [3, 4]]))]
+    ['1 of 3 rows repeat an earlier one exactly.']
+    """
     n = len(table.values)
-    repeated = int(pd.DataFrame(table.values).duplicated().sum())
+    if repeated is None:
+        repeated = int(pd.DataFrame(table.values).duplicated().sum())
     if repeated:
         seen = f"{repeated} of {n} rows repeat an earlier one exactly."
         remedy = (

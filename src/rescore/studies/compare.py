@@ -27,7 +27,7 @@ from rescore.studies.differences import (
     stabilities,
     summary,
 )
-from rescore.studies.refit import Given, Positions, Refits, converged, refit
+from rescore.studies.refit import Given, Positions, Refits, converged, opening_of, refit
 from rescore.validation import check_integer, check_number
 from rescore.weightings.fixed import Drawn
 
@@ -160,7 +160,7 @@ def compare(
 
 
 def _study(X: Any, learner: Any, tau: float, truth: Any, sample_weight: Any, groups: Any) -> Study:
-    given = Given.of(X, sample_weight, groups)
+    given = Given.of(X, sample_weight, groups, opening_of(learner))
     n, names = len(given.X), given.X.columns
     if n < FEWEST_ROWS:
         raise ValueError(f"compare needs at least {FEWEST_ROWS} rows to leave some out, got {n}.")

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from rescore.moments import Matrix
 from rescore.protocols import Status
 from rescore.tables.convert import DataWarning
-from rescore.tables.table import as_table, names_index, row_labels
+from rescore.tables.opening import STRICT, Opening, opened
+from rescore.tables.table import row_labels
 from rescore.weight_box import prior_weights
 
 Positions = NDArray[np.intp]
@@ -30,7 +31,9 @@ class Given:
     groups: NDArray[Any] | None = None  # (n,), labels
 
     @classmethod
-    def of(cls, X: Any, sample_weight: Any = None, groups: Any = None) -> "Given":
+    def of(
+        cls, X: Any, sample_weight: Any = None, groups: Any = None, opening: Opening = STRICT
+    ) -> "Given":
         """What the caller of a study gave, or the sentence that refuses it.
 
         Examples
@@ -38,14 +41,13 @@ class Given:
         >>> Given.of([[1, 2], [3, 4]], sample_weight=2).sample_weight
         array([2., 2.])
         """
-        table = as_table(X)
+        table, sample_weight = opening.of(X, sample_weight, groups)
         n = len(table.values)
-        names = names_index(table.names)
         if sample_weight is not None:
             prior_weights(sample_weight, n)
             sample_weight = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), n)
         labels = None if groups is None else row_labels(groups, table.index)
-        return cls(pd.DataFrame(table.values, table.index, names), sample_weight, labels)
+        return cls(table.frame.copy(), sample_weight, labels)
 
     @property
     def prior(self) -> Matrix:
@@ -54,8 +56,23 @@ class Given:
 
     @property
     def values(self) -> Matrix:
-        """The numbers alone, (n, d)."""
-        return self.X.to_numpy(dtype=np.float64)
+        """The numbers alone, (n, d); of categories, those of their levels."""
+        return opened(self.X).values
+
+    def in_units(self, factors: Matrix) -> "Given":
+        """The same rows with every column but categories multiplied by its factor, (d,).
+
+        Examples
+        --------
+        >>> Given.of([[1, 2], [3, 4]]).in_units(np.array([10.0, 1.0])).values
+        array([[10.,  2.],
+               [30.,  4.]])
+        """
+        scaled = self.X.copy()
+        for name, factor in zip(scaled.columns, factors, strict=True):
+            if not isinstance(scaled[name].dtype, pd.CategoricalDtype):
+                scaled[name] = scaled[name] * factor
+        return replace(self, X=scaled)
 
     def part(self, rows: Positions) -> "Given":
         """These rows, numbered anew; one that is named twice is there twice.
@@ -69,6 +86,19 @@ class Given:
             None if each is None else each[rows] for each in (self.sample_weight, self.groups)
         )
         return Given(self.X.iloc[rows].reset_index(drop=True), weight, groups)
+
+
+def opening_of(model: Any) -> Opening:
+    """What the model does to a table before a fit; a learner of one's own, nothing.
+
+    Examples
+    --------
+    >>> from rescore import Linear, ReScore
+    >>> opening_of(ReScore(Linear(missing="drop"))).missing
+    'drop'
+    """
+    asked = getattr(getattr(model, "plain", model), "opening", None)
+    return STRICT if asked is None else asked()
 
 
 def check_groups(model: Any, groups: Any) -> None:

@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from rescore.learners.linear import Linear
 from rescore.moments import Matrix
 from rescore.protocols import Mask
 from rescore.solvers.noise import EQUAL
-from rescore.studies.refit import Given, Refits, check_groups, converged, refit
+from rescore.studies.refit import Given, Refits, check_groups, converged, opening_of, refit
 from rescore.validation import check_integer
 
 PROOF, MADE, ONLY_STANDARDISED = "unit-proof", "unit-made", "only standardised"
@@ -132,8 +132,8 @@ def units(
         cause effect            verdict
     0    rain  grass          unit-made
     """
-    given = Given.of(X, sample_weight, groups)
     model = model if isinstance(model, StructureLearner) else as_learner(model)
+    given = Given.of(X, sample_weight, groups, opening_of(model))
     check_groups(model, groups)
     count = check_integer("rescalings", rescalings, at_least=0)
     seed = check_integer("random_state", random_state, at_least=0)
@@ -145,7 +145,7 @@ def units(
     edges = _edges(fitted)
     factors = changed_units(given, count, seed)
     changes = list(factors.index)
-    in_units = (replace(given, X=given.X * factors.loc[change].to_numpy()) for change in changes)
+    in_units = (given.in_units(factors.loc[change].to_numpy()) for change in changes)
     refits = Refits(1, on_fit).counted(refit(model, each) for each in in_units)
     found = dict(zip(changes, refits, strict=True))
     failed = tuple(change for change, each in found.items() if not converged(each))

@@ -98,7 +98,7 @@ def _refuse_pandas_dtype(dtype: Any, name: Hashable) -> None:
     elif not (pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)):
         raise TypeError(
             f"Column '{printable(name)}' holds {dtype}, not numbers. "
-            "Convert it to numbers yourself or drop it."
+            "Convert it to numbers yourself, leave it out, or see categories='exogenous'."
         )
 
 
@@ -215,6 +215,16 @@ class DataWarning(UserWarning):
     """
 
 
+class DataNote(DataWarning):
+    """What was found out about the data and is only good to know.
+
+    Examples
+    --------
+    >>> issubclass(DataNote, DataWarning)
+    True
+    """
+
+
 def refuse_dtype(dtype: np.dtype[Any], what: str) -> None:
     """Raise unless a numpy dtype may hold real numbers.
 
@@ -234,7 +244,8 @@ def refuse_dtype(dtype: np.dtype[Any], what: str) -> None:
     if dtype.kind in NOT_NUMBERS:
         raise TypeError(
             f"{what} holds {NOT_NUMBERS[dtype.kind]}, not numbers ({dtype}). Convert it yourself, "
-            "for example with X.astype(float) if it is text made of digits, or drop it."
+            "for example with X.astype(float) if it is text made of digits; or see "
+            "categories='exogenous'."
         )
 
 

@@ -4,8 +4,9 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,13 @@ from rescore.validation import reads_as_number
 VERSION = tuple(int(part) for part in pd.__version__.split(".")[:2])
 EXACT_FLOATS: dict[str, Any] = {} if VERSION >= (3, 1) else {"float_precision": "round_trip"}
 BLOCK = 1 << 24  # bytes whose delimiters are counted at once
+HEAD, FIRST_RECORDS = 1 << 16, 50  # bytes and records that are looked at for the delimiter
 MISSING = frozenset(
     ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "NaT")
 )
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 TRUTH = frozenset(("True", "TRUE", "true", "False", "FALSE", "false"))  # read as 1 and 0
+Drop = Sequence[str] | Callable[[list[str]], Sequence[str]]  # names, or which of the names
 INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 
 
@@ -33,7 +36,7 @@ def parse(
     delimiter: str,
     decimal: str,
     header: bool,
-    drop: Sequence[str],
+    drop: Drop,
     labels: Sequence[str] = (),
 ) -> pd.DataFrame:
     r"""The numbers and labels in delimited UTF-8 text; parameters as in `read_table`.
@@ -48,21 +51,52 @@ def parse(
         ...
     ValueError: Line 3 has 3 field(s), but the header has 2. ...
     """
-    names, lines = _header(raw, delimiter, header)
+    names, lines = header_names(raw, delimiter, header)
     start = _end_of_line(raw, lines) if header else 0
     lines = lines if header else 0
     body = raw[start:].rstrip(b"\n")
     if not body.strip():
         raise ValueError("There is a header but no row below it. Add rows.")
-    text = [_label_position(names, name) for name in labels]
-    kept = _kept(names, [*drop, *labels])
+    text, kept = positions(names, drop, labels)
     layout = Layout(names, kept, delimiter, decimal, lines)
     n = checked_rows(body, layout, header)
     return _cells(body, layout, text, n)
 
 
-def _header(raw: bytes, delimiter: str, header: bool) -> tuple[list[str], int]:
-    """The names of the columns, and on how many lines they are written."""
+def sniffed(raw: bytes, usual: str) -> str:
+    r"""What separates the fields of UTF-8 text: the usual mark where it does, else one that does.
+
+    A mark does if the first records all have as many fields, and more than one.
+
+    Examples
+    --------
+    >>> sniffed(b"a;b\n1,5;2\n3;2,5\n", ",")
+    ';'
+    """
+    head = raw[:HEAD] if len(raw) <= HEAD else raw[: raw.rfind(b"\n", 0, HEAD) + 1] or raw
+    widths = {mark: _widths(head, mark) for mark in (usual, *";\t|,")}
+    splits = [mark for mark, found in widths.items() if len(found) == 1 and max(found) > 1]
+    if usual in splits or not splits:
+        return usual
+    return max(splits, key=lambda mark: max(widths[mark]))
+
+
+def _widths(head: bytes, delimiter: str) -> set[int]:
+    """How many fields the first records have."""
+    try:
+        return {len(record) for record in islice(records(head, delimiter), FIRST_RECORDS) if record}
+    except csv.Error:
+        return set()
+
+
+def header_names(raw: bytes, delimiter: str, header: bool) -> tuple[list[str], int]:
+    r"""The names of the columns, and on how many lines they are written.
+
+    Examples
+    --------
+    >>> header_names(b"a,,b\n1,2,3\n", ",", True)
+    (['a', 'Unnamed: 1', 'b'], 1)
+    """
     if not raw.strip():
         raise ValueError("The file is empty. Give a header and rows.")
     reader = records(raw, delimiter)
@@ -80,7 +114,7 @@ def _header(raw: bytes, delimiter: str, header: bool) -> tuple[list[str], int]:
     if all(reads_as_number(name) for name in first):
         raise ValueError(
             f"Line 1 holds numbers only ({listing(first, 3)}), so it is probably data rather than "
-            "a header. Read it with header=False (--no-header), or add a line of names."
+            "a header. Read it with header=False, or add a line of names."
         )
     return [name or f"Unnamed: {j}" for j, name in enumerate(first)], lines
 
@@ -100,6 +134,19 @@ def _refuse_other_delimiter(first: list[str], second: list[str], delimiter: str)
             )
 
 
+def positions(names: list[str], drop: Drop, labels: Sequence[str]) -> tuple[list[int], list[int]]:
+    """Where the labels are among the columns, and the columns that are neither they nor dropped.
+
+    Examples
+    --------
+    >>> positions(["a", "b", "c"], ["b"], ["c"])
+    ([2], [0])
+    """
+    left_out = drop(names) if callable(drop) else drop
+    text = [_label_position(names, name) for name in labels]
+    return text, _kept(names, [*left_out, *labels])
+
+
 def _label_position(names: list[str], name: str) -> int:
     if names.count(name) != 1:
         how = "more than one column" if name in names else "no column"
@@ -117,8 +164,7 @@ def _kept(names: list[str], drop: Sequence[str]) -> list[int]:
         if names[j] == f"Unnamed: {j}":
             what = "looks like a row index" if j == 0 else "has no name in the header"
             raise ValueError(
-                f"Column {j + 1} {what}. Leave it out with drop=['{names[j]}'] "
-                f"(--drop '{names[j]}'), or give it a name."
+                f"Column {j + 1} {what}. Leave it out with drop=['{names[j]}'], or give it a name."
             )
     twice = sorted({names[j] for j in kept if names.count(names[j]) > 1})
     if twice:
@@ -282,7 +328,7 @@ def fault_in_cells(body: bytes, layout: Layout, otherwise: str) -> ValueError:
     --------
     >>> layout = Layout(["a", "b"], [0, 1], ",", ".", 1)
     >>> print(fault_in_cells(b"1,2\n3,x", layout, ""))
-    Line 3, column 'b': 'x' is not a number. Correct the cell, or leave the column out...
+    Line 3, column 'b': 'x' is not a number. Correct the cell, or leave the column out: ...
     """
     missing: Counter[int] = Counter()
     infinite: Counter[int] = Counter()
@@ -325,12 +371,12 @@ def _overflows(text: str, decimal: str) -> bool:
 
 def _not_a_number(line: int, j: int, cell: str, layout: Layout) -> ValueError:
     """The error for one cell, with a guess if only its decimal mark is another one."""
-    remedy = "Correct the cell, or leave the column out (drop=[...], --drop)."
+    remedy = f"Correct the cell, or leave the column out: drop=['{printable(layout.names[j])}']."
     for other in ",.":
         if other != layout.decimal and _is_number(cell.strip(), other):
             remedy = f"It looks like a number with another decimal mark: decimal='{other}'."
     if line == 1:
-        remedy += " If line 1 is a header, do not say header=False (--no-header)."
+        remedy += " If line 1 is a header, do not say header=False."
     return ValueError(
         f"Line {line}, column '{printable(layout.names[j])}': '{printable(cell, 40)}' is not a "
         f"number. {remedy}"
@@ -358,6 +404,6 @@ def _missing_or_infinite(
     total = missing.total() + infinite.total()
     return ValueError(
         f"{total} cell(s) hold no finite number, the first on line {first}: "
-        f"{', '.join(parts[:5])}{more}. Remove those rows or columns, or fill them in yourself; "
-        "nothing is imputed silently."
+        f"{', '.join(parts[:5])}{more}. Leave those rows out with missing='drop', or fill them in "
+        "with missing='em'; nothing is imputed silently."
     )

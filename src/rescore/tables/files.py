@@ -3,19 +3,26 @@
 import codecs
 import gzip
 import io
+import warnings
+import zipfile
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from rescore.tables.csv import parse
+from rescore.tables.convert import DataNote
+from rescore.tables.csv import Drop, parse, positions, sniffed
+from rescore.tables.survey import Text, frame_of, text_of
 from rescore.tables.table import as_table
 from rescore.text import listing, printable
 
 DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+WORKBOOKS = (".xlsx", ".xlsm")
 MARKS = {  # the first bytes of a file that announce its encoding; longer marks first
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -30,17 +37,24 @@ def read_table(
     delimiter: str | None = None,
     decimal: str = ".",
     header: bool = True,
-    drop: Sequence[str] = (),
+    drop: Drop = (),
     labels: Sequence[str] = (),
     encoding: str = "utf-8",
+    thousands: str | None = None,
+    na: Sequence[str] = (),
+    sheet: str | None = None,
+    as_found: bool = False,
 ) -> pd.DataFrame:
-    r"""The numbers in a .csv, .tsv (both also .gz) or .parquet file.
+    r"""The numbers in a .csv, .tsv (both also .gz), .parquet or .xlsx file.
 
-    `delimiter` is that of the file's ending unless given. `decimal` is the decimal mark.
-    `header=False` says that the first line is already data; the columns are then x0, x1, ...
-    `drop` names columns to leave out, such as row numbers, and `labels` columns to keep as text,
-    such as the group of each row. Whatever else is not a number, and every line with a field too
-    many or too few, is an error that names the line.
+    `delimiter` is that of the file's ending, or if that separates nothing another one, with a
+    warning. `decimal` is the decimal mark, `thousands` that between thousands. `header=False` says
+    that the first line is already data; the columns are then x0, x1, ... `drop` names columns to
+    leave out, such as row numbers, or is a function from all names to these; `labels` names columns
+    to keep as text, such as the group of each row. `na` are words that stand for a missing cell,
+    `sheet` is that of a workbook, the first unless given. With `as_found` missing cells stay NaN
+    and categories stay words, for learners that are told what to do with them. Whatever else is
+    not a number, and every line with a field too many or too few, is an error that names the line.
 
     Examples
     --------
@@ -54,24 +68,134 @@ def read_table(
     1  3.0  5.0
     """
     file = Path(fspath(path))
-    for word, given in (("drop", drop), ("labels", labels)):
+    for word, given in (("drop", drop), ("labels", labels), ("na", na)):
         if isinstance(given, str):
             raise TypeError(f"{word} must be a list of names; write {word}=['{printable(given)}'].")
-    ending = _ending(file)
-    if ending == ".parquet":
-        return _read_parquet(file, drop, labels)
-    delimiter = DELIMITERS[ending] if delimiter is None else delimiter
-    _check_marks(delimiter, decimal)
-    raw = read_text_bytes(file, encoding)
+    if _ending(file) == ".parquet":
+        return _read_parquet(file, drop, labels, as_found)
+    source = Source(file, delimiter, decimal, header, encoding, thousands, tuple(na), sheet)
     try:
-        return parse(raw, delimiter, decimal, header, drop, labels)
+        return source.numbers(drop, labels, as_found)
     except ValueError as error:
         raise ValueError(f"'{printable(file, 200)}': {error}") from error
 
 
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A text file or a sheet, and how it is written; the parameters are those of `read_table`."""
+
+    file: Path
+    delimiter: str | None = None
+    decimal: str = "."
+    header: bool = True
+    encoding: str = "utf-8"
+    thousands: str | None = None
+    na: tuple[str, ...] = ()
+    sheet: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.delimiter is not None:
+            _check_marks(self.delimiter, self.decimal)
+
+    @property
+    def in_sheets(self) -> bool:
+        """Whether it is a workbook, which knows numbers and no delimiters."""
+        return _ending(self.file) in WORKBOOKS
+
+    @cached_property
+    def raw(self) -> bytes:
+        """The text as UTF-8."""
+        return read_text_bytes(self.file, self.encoding)
+
+    @cached_property
+    def separator(self) -> str:
+        """The delimiter, as given or as found."""
+        usual = DELIMITERS[_ending(self.file)]
+        if self.delimiter is not None:
+            return self.delimiter
+        found = sniffed(self.raw, usual)
+        _check_marks(found, self.decimal)
+        return found
+
+    def text(self) -> Text:
+        """All fields as text."""
+        if self.in_sheets:
+            return sheet_text(self.file, self.sheet, self.header)
+        return text_of(self.raw, self.separator, self.header)
+
+    def numbers(self, drop: Drop, labels: Sequence[str], as_found: bool) -> pd.DataFrame:
+        """The columns that are not dropped: numbers; ``as_found``, also gaps and words."""
+        if not self.in_sheets and self.separator != DELIMITERS[_ending(self.file)]:
+            self._announce()
+        plain = not (self.in_sheets or self.thousands or self.na)
+        try:
+            if plain:
+                return parse(self.raw, self.separator, self.decimal, self.header, drop, labels)
+        except ValueError:
+            if not as_found:
+                raise
+        text = self.text()
+        at, kept = positions(text.names, drop, labels)
+        marks = self.decimal, self.thousands, self.na
+        return frame_of(text, kept, at, *marks, as_found=as_found)
+
+    def _announce(self) -> None:
+        if self.delimiter is None:
+            mark = printable(self.separator)
+            warnings.warn(
+                f"The fields of '{printable(self.file, 200)}' are separated by '{mark}': read with "
+                f"delimiter='{mark}'.",
+                DataNote,
+                stacklevel=5,
+            )
+
+
+def sheet_text(file: Path, sheet: str | None, header: bool) -> Text:
+    """A sheet of a workbook as fields of text, numbers written exactly; dates as dates."""
+    try:
+        import openpyxl  # type: ignore[import-untyped]  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            'Reading .xlsx files needs openpyxl: pip install "rescore[excel]"; or save the sheet '
+            "as CSV."
+        ) from error
+    content = io.BytesIO(file_bytes(file))
+    try:
+        sheets = pd.read_excel(
+            content, sheet_name=None, header=None, dtype=object, engine="openpyxl"
+        )
+    except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
+        raise ValueError(f"It is not a whole workbook: {printable(error, 200)}.") from error
+    name = next(iter(sheets)) if sheet is None else sheet
+    if name not in sheets:
+        raise ValueError(f"There is no sheet {listing([name])}, only {listing(sheets)}.")
+    if sheet is None and len(sheets) > 1:
+        warnings.warn(
+            f"Of the sheets {listing(sheets)} the first was read; name another one with sheet=...",
+            DataNote,
+            stacklevel=5,
+        )
+    rows = [[_cell(value) for value in row] for row in sheets[name].to_numpy()]
+    if len(rows) < 1 + header:
+        raise ValueError(f"The sheet {listing([name])} has no rows. Give a header and rows.")
+    names = rows[0] if header else [f"x{j}" for j in range(len(rows[0]))]
+    names = [each or f"Unnamed: {j}" for j, each in enumerate(names)]
+    body = rows[1:] if header else rows
+    return Text(names, body, list(range(1 + header, 1 + header + len(body))))
+
+
+def _cell(value: Any) -> str:
+    """A cell as it would stand in a CSV file."""
+    if value is None or value is pd.NaT or value != value:
+        return ""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return str(value)
+
+
 def _ending(file: Path) -> str:
     """The part of the name that tells the format."""
-    known = [*DELIMITERS, ".parquet"]
+    known = [*DELIMITERS, ".parquet", *WORKBOOKS]
     for ending in known:
         if file.name.lower().endswith(ending):
             return ending
@@ -81,6 +205,17 @@ def _ending(file: Path) -> str:
         f"'{printable(file, 200)}' does not end in {', '.join(known)}, so its format is unknown. "
         "Rename it, or convert it to one of them."
     )
+
+
+def is_text(file: Path) -> bool:
+    """Whether the name says that the file is delimited text.
+
+    Examples
+    --------
+    >>> is_text(Path("a.csv.gz")), is_text(Path("a.parquet"))
+    (True, False)
+    """
+    return file.name.lower().endswith(tuple(DELIMITERS))
 
 
 def _check_marks(delimiter: str, decimal: str) -> None:
@@ -94,7 +229,7 @@ def _check_marks(delimiter: str, decimal: str) -> None:
         )
 
 
-def _read_parquet(file: Path, drop: Sequence[str], labels: Sequence[str]) -> pd.DataFrame:
+def _read_parquet(file: Path, drop: Drop, labels: Sequence[str], as_found: bool) -> pd.DataFrame:
     """One parquet file; a stored pandas index counts as a column and must be dropped by name."""
     try:
         import pyarrow as pa  # type: ignore[import-untyped]
@@ -117,14 +252,15 @@ def _read_parquet(file: Path, drop: Sequence[str], labels: Sequence[str]) -> pd.
             f"There is no column {listing(unknown)} of labels among "
             f"{listing(content.column_names)}."
         )
-    frame = _parquet_numbers(content, [*drop, *labels])
+    left_out = drop(content.column_names) if callable(drop) else drop
+    frame = _parquet_numbers(content, [*left_out, *labels], as_found)
     for name in labels:
         frame[name] = ["" if x is None else str(x) for x in content.column(name).to_pylist()]
     return frame
 
 
-def _parquet_numbers(content: Any, drop: Sequence[str]) -> pd.DataFrame:
-    """The kept columns as numbers."""
+def _parquet_numbers(content: Any, drop: Sequence[str], as_found: bool) -> pd.DataFrame:
+    """The kept columns as numbers, or as they are."""
     unknown = [name for name in drop if name not in content.column_names]
     if unknown:
         raise ValueError(f"There is no column {listing(unknown)} to drop.")
@@ -133,8 +269,10 @@ def _parquet_numbers(content: Any, drop: Sequence[str]) -> pd.DataFrame:
     if stored:
         raise ValueError(
             f"Column {listing(stored)} is a stored row index, not data. Leave it out with "
-            f"drop=['{stored[0]}'] (on the command line: --drop {stored[0]})."
+            f"drop=['{stored[0]}']."
         )
+    if as_found:
+        return pd.DataFrame(content.select(kept).to_pandas())
     table = as_table(content.select(kept))
     return pd.DataFrame(table.values.copy(), columns=list(table.names))
 
@@ -240,10 +378,24 @@ def _as_utf8(raw: bytes, encoding: str, path: Path) -> bytes:
     return text.encode("utf-8")
 
 
+def guessed_encoding(raw: bytes) -> str:
+    r"""What the bytes of a text that is not UTF-8 probably are.
+
+    Examples
+    --------
+    >>> guessed_encoding(b"Gr\xf6\xdfe"), guessed_encoding(b"5 \x80")
+    ('latin-1', 'cp1252')
+    """
+    marked = next((name for mark, name in MARKS.items() if raw.startswith(mark)), None)
+    # Latin-1 has invisible controls there, Windows letters and signs.
+    windows = any(0x80 <= byte < 0xA0 for byte in raw)
+    return marked or ("cp1252" if windows else "latin-1")
+
+
 def _wrong_encoding(raw: bytes, error: UnicodeDecodeError, encoding: str, path: Path) -> str:
     """The sentence on bytes that do not decode, with the line and a guess."""
     line = raw.count(b"\n", 0, error.start) + 1
-    guess = next((name for mark, name in MARKS.items() if raw.startswith(mark)), "latin-1")
+    guess = guessed_encoding(raw)
     return (
         f"Line {line} of '{printable(path, 200)}' is not {printable(encoding)}; it looks like "
         f"{guess}. Read it with encoding='{guess}', or save the file as UTF-8."

@@ -1,8 +1,8 @@
 """How wide the columns of a table are, how they lie to each other, and what is odd about them."""
 
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,7 +130,8 @@ class Finding:
     """One oddity: a `code` to select by, what was `seen`, the `columns` concerned, the `remedy`.
 
     Its `severity` is "error" if the table cannot be used, "warning" if a graph learned from it may
-    be wrong for this reason, and "note" if it is only good to know.
+    be wrong for this reason, and "note" if it is only good to know.  `fix` are the settings of the
+    reading and of the learner, by name, that would mend it.
 
     Examples
     --------
@@ -144,6 +145,7 @@ class Finding:
     columns: tuple[Hashable, ...] = ()
     remedy: str = ""
     severity: str = "warning"
+    fix: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def message(self) -> str:
@@ -179,7 +181,8 @@ def _constant(table: "Table", width: Spread) -> Iterator[Finding]:
     columns = tuple(table.names[j] for j in np.flatnonzero(width.deviation == 0))
     if columns:
         seen = f"Constant column(s) {listing(columns)}: each becomes an isolated node."
-        yield Finding("constant", seen, columns, "Drop them if they carry no meaning.")
+        remedy = f"Leave them out: drop={[str(name) for name in columns]!r}."
+        yield Finding("constant", seen, columns, remedy, fix={"drop": list(columns)})
 
 
 def _few_rows(table: "Table") -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 """Any container of numbers as one float64 table; its labels, rows like its own."""
 
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +24,8 @@ class Table:
     """Finite numbers in rows and named columns, made by `as_table`; nothing in it can be changed.
 
     `values` is (n, d), float64, in C order and read-only; `names` are the labels of its columns
-    and `index` those of its rows.
+    and `index` those of its rows.  Of a column that is a category `levels` has the words, and the
+    cells are their numbers.  `receipt` says what was filled in or left out (`opening`).
 
     Examples
     --------
@@ -36,6 +37,8 @@ class Table:
     values: NDArray[np.float64]
     names: tuple[Hashable, ...]
     index: pd.Index
+    levels: Mapping[Hashable, tuple[Hashable, ...]] = field(default_factory=dict)
+    receipt: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def spread(self) -> Spread:
@@ -61,7 +64,9 @@ class Table:
                 f"{len(names)} name(s) were given for {len(self.names)} column(s); give one each."
             )
         _refuse_duplicates(tuple(names))
-        return replace(self, names=tuple(names))
+        of = dict(zip(self.names, names, strict=True))
+        levels = {of[name]: words for name, words in self.levels.items()}
+        return replace(self, names=tuple(names), levels=levels)
 
     def part(self, columns: ArrayLike) -> "Table":
         """The columns at these positions alone; itself if that is all of them, in their order.
@@ -77,6 +82,21 @@ class Table:
         values = np.ascontiguousarray(self.values[:, keep])
         values.flags.writeable = False
         return replace(self, values=values, names=tuple(self.names[j] for j in keep))
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The table as pandas has it, categories as words.
+
+        Examples
+        --------
+        >>> as_table([[1, 2], [3, 4]]).frame.shape
+        (2, 2)
+        """
+        frame = pd.DataFrame(self.values, self.index, names_index(self.names), copy=False)
+        for name, words in self.levels.items():
+            codes = frame[name].to_numpy().astype(int)
+            frame[name] = pd.Categorical.from_codes(codes, pd.Index(list(words)))
+        return frame
 
     def rows(self, used: NDArray[np.bool_]) -> "Table":
         """The rows for which ``used`` (n,) is true; itself if that is all of them.
@@ -204,8 +224,8 @@ def _not_finite(
     more = f" and {len(bad) - 5} more column(s)" if len(bad) > 5 else ""
     return (
         f"X has {int((nan + infinite).sum())} cell(s) that are NaN, missing or infinite: "
-        f"{', '.join(parts)}{more}. Drop those rows or columns, or fill them in yourself; "
-        "nothing is imputed silently."
+        f"{', '.join(parts)}{more}. Leave those rows out with missing='drop', or fill them in with "
+        "missing='em'; nothing is imputed silently."
     )
 
 
