@@ -10,15 +10,12 @@ Both are computed as such, never as a difference from ``I``: no cancellation, ev
 in ``h`` to full relative precision, and ``h`` cannot come out negative.
 """
 
-from collections.abc import Callable
 from math import ceil, factorial, log2
 
 import jax.numpy as jnp
 from jax import Array
 
 HALVINGS = 10  # A is divided by 2^10 before its Taylor series is summed
-
-Constraint = Callable[[Array], tuple[Array, Array]]
 
 
 def trace_exponential(W: Array) -> tuple[Array, Array]:

@@ -283,6 +283,17 @@ class Standardised(NamedTuple):
     deviation: Matrix  # one for constant columns
 
 
+def evenly_spaced(n: int, most: int) -> NDArray[np.intp]:
+    """Places among n rows, all of them or ``most`` evenly spaced, for what more would only slow.
+
+    Examples
+    --------
+    >>> evenly_spaced(9, 5), evenly_spaced(3, 5)
+    (array([0, 2, 4, 6, 8]), array([0, 1, 2]))
+    """
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp))
+
+
 def standardised(X: Matrix, w: Matrix) -> Standardised:
     """Mean zero and deviation one under weights that sum to one; constant columns become zero.
 

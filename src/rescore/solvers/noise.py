@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rescore.graph.dag import topological_order
-from rescore.moments import Matrix, Moments
+from rescore.moments import Matrix, Moments, evenly_spaced
 from rescore.protocols import Mask, Problem
 from rescore.solvers.order_search import OrderSearch, edge_price
 from rescore.solvers.ordered_regression import ordered_graph
@@ -65,7 +65,7 @@ class Sample:
     def values(self) -> tuple[Matrix, Matrix]:
         """Some rows, centred, (m, d), and their weights (m,) that sum to one."""
         X = self.problem.rows.matrix()
-        at = np.unique(np.linspace(0, len(X) - 1, min(len(X), MOST_ROWS)).astype(np.intp))
+        at = evenly_spaced(len(X), MOST_ROWS)
         w = self.w[at]
         return X[at] - self.moments.mean, w / w.sum()
 

@@ -7,7 +7,7 @@ import numpy as np
 from rescore.fitting import Preparation
 from rescore.graph.dag import reachability
 from rescore.learners.baselines import r2
-from rescore.moments import Matrix
+from rescore.moments import Matrix, evenly_spaced
 from rescore.protocols import Codes, Mask, Problem
 from rescore.solvers.ordered_regression import ordered_graph
 from rescore.tables.findings import Finding
@@ -79,7 +79,7 @@ def _groups_found(problem: Problem, losses: Matrix) -> Iterator[Finding]:
     deviations = excess(losses, counts)
     if deviations < DIFFERENT:
         return
-    rows = np.unique(np.linspace(0, len(losses) - 1, MOST_ROWS).astype(int))
+    rows = evenly_spaced(len(losses), MOST_ROWS)
     groups = find_groups(losses[rows], counts[rows], MOST_GROUPS)
     if groups.count > 1:
         shares = ", ".join(f"{100 * share:.0f} %" for share in sorted(groups.share, reverse=True))

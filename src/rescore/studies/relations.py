@@ -14,7 +14,7 @@ import numpy as np
 from rescore.fitting import Preparation
 from rescore.graph.dag import topological_order
 from rescore.learners.additive import SmoothSearch
-from rescore.moments import Matrix, standardised
+from rescore.moments import Matrix, evenly_spaced, standardised
 from rescore.protocols import Problem
 from rescore.solvers.noise import Sample, explanations, shape_gains
 from rescore.solvers.order_search import Ordered
@@ -97,8 +97,8 @@ def of_relations(table: Table, prior: Matrix, count: float) -> Iterator[Finding]
     table = table.part(table.spread.varying)
     if n < FEWEST_ROWS or len(table.names) < 2 or n <= len(table.names):
         return
-    rows = _spaced(n, MOST_ROWS)
-    some = table.part(_spaced(len(table.names), MOST_COLUMNS).tolist()).rows(
+    rows = evenly_spaced(n, MOST_ROWS)
+    some = table.part(evenly_spaced(len(table.names), MOST_COLUMNS).tolist()).rows(
         np.isin(range(n), rows)
     )
     w = prior[rows] / prior[rows].sum()
@@ -145,8 +145,8 @@ def relations(problem: Problem) -> Relations:
     if straight:
         order = np.array(topological_order(lines.W), dtype=np.int64)
         graph = Ordered(lines.cost, lines.W != 0, order)
-    left = _left(search, graph, Phi)[_spaced(len(Phi), PROCESS_ROWS)]
-    inputs = Phi[_spaced(len(Phi), PROCESS_ROWS), ::FEATURES]
+    left = _left(search, graph, Phi)[evenly_spaced(len(Phi), PROCESS_ROWS)]
+    inputs = Phi[evenly_spaced(len(Phi), PROCESS_ROWS), ::FEATURES]
     bent, joint = np.zeros((2, len(graph.edges)), dtype=bool)
     for j in np.flatnonzero(graph.edges.any(axis=0)):
         codes = search.local(int(j), np.flatnonzero(graph.edges[:, j]))[1]
@@ -207,11 +207,6 @@ def process_gain(Z: Matrix, left: Matrix) -> float:
             share = r @ cho_solve((L, True), r, check_finite=False) / (r @ r)
             best = max(best, -0.5 * n * np.log(share) - np.log(np.diag(L)).sum())
     return float(best - np.log(len(WIDTHS) * len(SIZES)))
-
-
-def _spaced(n: int, most: int) -> Matrix:
-    """Numbers below n, all or ``most`` of them evenly spaced."""
-    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp))
 
 
 def _rounded(seconds: float) -> str:

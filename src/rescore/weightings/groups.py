@@ -12,11 +12,8 @@ MOST_ITERATIONS, SETTLED = 100, 1e-6  # of EM; log-likelihood per row
 RACE = 8  # iterations from every start before only the likeliest goes on
 PATIENCE = 50  # iterations at the last one's gain in which a goal must come within reach
 SMALLEST = 1e-3  # share of a variable's pooled variance below which no group's variance falls
-# Deviations above what chance makes of rows that are alike.  Lax: an alarm only costs a search.
-ALARM = 1.5
 KMEANS_ROUNDS = 15  # of k-means: a start need not be settled
 TAILS = (0.05, 0.2)  # shares of the rows that fit worst
-EVIDENCE_ROUNDS = 2  # regressions and groups fitted in turn
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +132,7 @@ def excess(losses: Matrix, counts: Matrix) -> float:
     Examples
     --------
     >>> noise = np.random.default_rng(0).normal(size=(300, 4))
-    >>> excess((noise * np.linspace(1, 3, 300)[:, None]) ** 2, np.ones(300)) > ALARM
+    >>> excess((noise * np.linspace(1, 3, 300)[:, None]) ** 2, np.ones(300)) > 4
     True
     """
     n, d = counts.sum(), losses.shape[1]
@@ -163,7 +160,7 @@ def first_guesses(losses: Matrix, counts: Matrix, most: int) -> Iterator[list[Ma
     """
     relative = losses / np.maximum(counts @ losses / counts.sum(), 1e-300)
     patterns = _patterns(relative, counts)[:, :most]
-    below = _share_below(relative.sum(axis=1), counts)
+    below = share_below(relative.sum(axis=1), counts)
     for K in range(2, most + 1):
         by_size = [_by_size(below, K, tail) for tail in TAILS]
         yield [_softened(group, K) for group in (_by_pattern(patterns[:, :K], counts, K), *by_size)]
@@ -179,7 +176,7 @@ def _patterns(relative: Matrix, counts: Matrix) -> Matrix:
 
 def _by_pattern(Y: Matrix, counts: Matrix, K: int) -> NDArray[np.intp]:
     """k-means on the patterns Y, from slices of equal size along the first, (n,)."""
-    before = _share_below(Y[:, 0], counts) - counts / (2 * counts.sum())
+    before = share_below(Y[:, 0], counts) - counts / (2 * counts.sum())
     nearest = np.minimum(before * K, K - 1).astype(np.intp)
     counted = Y * counts[:, None]
     for _ in range(KMEANS_ROUNDS):
@@ -198,8 +195,14 @@ def _by_size(below: Matrix, K: int, tail: float) -> NDArray[np.intp]:
     return np.searchsorted([1 - tail * 4.0**-k for k in range(K - 1)], below)
 
 
-def _share_below(score: Matrix, counts: Matrix) -> Matrix:
-    """The share of the rows up to and including each in the order of the score, (n,)."""
+def share_below(score: Matrix, counts: Matrix) -> Matrix:
+    """The share of the rows up to and including each in the order of the score, (n,).
+
+    Examples
+    --------
+    >>> share_below(np.array([3.0, 1.0]), np.array([1.0, 3.0]))
+    array([1.  , 0.75])
+    """
     order = np.argsort(score, kind="stable")
     below = np.empty(len(score))
     below[order] = np.cumsum(counts[order]) / counts.sum()

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rescore.moments import Matrix
+from rescore.moments import Matrix, evenly_spaced
 from rescore.solvers.compilation import compiled
+from rescore.weightings.groups import share_below
 
 MOST_ITERATIONS, SETTLED = 200, 1e-6  # of EM; log-likelihood per row
 RACE = 8  # iterations of every way to split a group; only the best goes on
@@ -120,7 +121,7 @@ def _halves(E: Matrix, counts: Matrix, inside: Matrix) -> Halves:
     rows = float(counts[at] @ inside[at])
     if rows < FEWEST * E.shape[1]:
         return Halves(0.0, None)
-    some = at[np.unique(np.linspace(0, len(at) - 1, min(len(at), RACING)).astype(np.intp))]
+    some = at[evenly_spaced(len(at), RACING)]
     c = counts[some] * inside[some]
     gain, two = _split(E[some], c)
     return Halves(gain * rows / c.sum(), two)
@@ -180,10 +181,7 @@ def upper_part(score: Matrix, c: Matrix, cut: float) -> Matrix:
     >>> upper_part(np.array([3.0, 1.0, 2.0]), np.ones(3), 0.7)
     array([0.95, 0.05, 0.05])
     """
-    order = np.argsort(score, kind="stable")
-    below = np.empty(len(score))
-    below[order] = np.cumsum(c[order]) / c.sum()
-    return np.asarray(0.05 + 0.9 * (below > cut))
+    return np.asarray(0.05 + 0.9 * (share_below(score, c) > cut))
 
 
 def _leading(Z: Matrix, c: Matrix) -> Matrix:
