@@ -18,6 +18,7 @@ def test_the_command_finds_what_the_function_finds(cli_json, data, table):
     assert told["ok"]
     assert [one["code"] for one in told["findings"]] == rs.check(table).table["code"].tolist()
     assert set(told["findings"][0]) == {"code", "severity", "columns", "seen", "remedy"}
+    assert told["command"] == f"rescore fit {data} -o run"
 
 
 @pytest.mark.parametrize(("strict", "code"), [((), 0), (("--strict",), 1)])
@@ -85,7 +86,8 @@ def test_fit_reads_knowledge_and_prints_the_receipt(cli, cli_json, data, tmp_pat
     }  # fmt: skip
     assert all(one["holds"] for one in told["knowledge"])
     assert {"c", "b"} == {told["edges"][0]["from"], told["edges"][0]["to"]}
-    shown = cli(*words).stdout
+    assert "Knowledge: 3 constraint(s), all hold" in cli(*words).stdout
+    shown = cli(*words, "--verbose").stdout
     assert "Knowledge: 3 constraint(s), all hold" in shown
     assert "a -> b forbidden" in shown
 

@@ -1,6 +1,8 @@
 """``rescore fit``, a graph from a table, and ``rescore report``, its page made again."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rescore.cli.before_fit import suggested
+from rescore.cli.guard import in_flags
 from rescore.cli.learners import (
     RECOMMENDED_WORD,
     ForbidOption,
@@ -45,6 +48,7 @@ from rescore.cli.options import (
     SheetOption,
     ThousandsOption,
     UnitsOption,
+    VerboseOption,
     WeightsOption,
 )
 from rescore.cli.refits import comparison_of, plain_of, stability_of, stopped_early, units_of
@@ -53,6 +57,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rescore.cli.table_input import Input
+    from rescore.tables.findings import Finding
 
 __all__ = ["fit_command", "report_command"]
 
@@ -100,6 +105,7 @@ def fit_command(
     resamples: ResamplesOption = 20,
     bootstrap: BootstrapOption = None,
     jobs: JobsOption = 1,
+    verbose: VerboseOption = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -129,15 +135,18 @@ def fit_command(
         stopped = stopped_early(model, table)
         without, stopped = (None, True) if stopped else plain_of(model, table, plain)
         changed, stopped = (None, True) if stopped else units_of(model, table, units, seed)
+    found = check(table.X, table.sample_weight, table.groups).findings
+    found = tuple(replace(one, remedy=in_flags(one.remedy)) for one in found if _tells(one, model))
+    notes += _further(found, notes)
     run = Run(
         model, table.groups, None if graph is None else evaluate(graph, model),
         warnings=tuple(notes), command=ctx.obj, source=data.name, plain=without, units=changed,
-        findings=check(table.X, table.sample_weight, table.groups).findings,
+        findings=found,
     )  # fmt: skip
     compared = partial(comparison_of, model, table, graph, resamples, seed, jobs)
     doubted = partial(stability_of, model, table, bootstrap or 0, seed, jobs)
     _finish(
-        run, output, as_json,
+        run, output, as_json, verbose,
         compared if compare and not stopped else None,
         doubted if bootstrap and not stopped else None,
     )  # fmt: skip
@@ -178,6 +187,31 @@ def _read(ctx: typer.Context, model: Any) -> "Input":
         raise ValueError(f"{error} All that is wrong: {told} Try: {command}{more}") from error
 
 
+def _tells(found: "Finding", model: Any) -> bool:
+    """Whether a finding of the check says anything about this fit, and what is not done already."""
+    from rescore.fitting import SCALE_FINDINGS
+    from rescore.learners.base import Unpenalised
+
+    done = set()
+    if model.plain.standardize or isinstance(model.plain, Unpenalised):
+        done |= {*SCALE_FINDINGS, "unequal_noise"}  # in any units
+    if model.plain is not model:
+        done |= {"heterogeneous", "groups_differ"}  # rows are weighed
+    return found.code not in done
+
+
+def _further(found: Sequence["Finding"], notes: Sequence[str]) -> list[str]:
+    """The warnings of the check that the fit has not given itself, told and returned."""
+    from rescore.cli.guard import one_line
+
+    told = [one.message for one in found if one.severity == "warning"]
+    seen = [one.seen for one in found if any(one.seen in note for note in notes)]
+    further = [text for text in told if not any(text.startswith(each) for each in seen)]
+    for text in further:
+        print(f"warning: {one_line(text)}", file=sys.stderr)
+    return further
+
+
 def _read_truth(path: Path, edge_direction: str | None, names: tuple[Any, ...]) -> "pd.DataFrame":
     """The true graph, refused before the fit if its names are not those of the columns."""
     import pandas as pd
@@ -194,6 +228,7 @@ def _finish(
     run: Any,
     output: Path | None,
     as_json: bool,
+    verbose: bool,
     compared: Callable[[], Any] | None = None,
     doubted: Callable[[], Any] | None = None,
 ) -> None:
@@ -225,7 +260,7 @@ def _finish(
             run = run.with_stability(stability)
     finally:  # also if Ctrl-C was pressed before anything was found
         if not as_json:  # the edges once, with all that is known of them
-            print_run(run, output, files)
+            print_run(run, output, files, verbose)
     stopped = stability is not None and stability.interrupted
     if not as_json and stability is not None:
         print_stability(stability, added, run, output)

@@ -33,6 +33,7 @@ __all__ = [
     "SheetOption",
     "ThousandsOption",
     "UnitsOption",
+    "VerboseOption",
     "WeightsOption",
     "default_of",
     "edge_pairs",
@@ -47,6 +48,12 @@ FILE, COLUMNS, AFTER, RUNNING = "The file", "Columns and rows", "After the fit",
 JsonOption = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON object, nothing else.", rich_help_panel=RUNNING),
+]
+VerboseOption = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", "-v", help="Also rows, units and constraints.", rich_help_panel=RUNNING
+    ),
 ]
 JobsOption = Annotated[
     int, typer.Option(help="Processes for what is fitted many times.", rich_help_panel=RUNNING)

@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 RESCALINGS = 3
+MOST_COLUMNS = 100  # up to which four more fits in other units are made without being asked for
 MOST_EDGES = 15
 
 
@@ -70,7 +71,17 @@ def units_of(
 
     The fit that was made stays and is worth writing, so the interrupt is handed back as a value.
     """
-    if not (model.plain.linear if wanted is None else wanted):
+    many = len(table.X.names) > MOST_COLUMNS
+    if not (model.plain.linear and not many if wanted is None else wanted):
+        if many and wanted is None and model.plain.linear:
+            from rescore.tables.convert import DataNote
+
+            warnings.warn(
+                f"With more than {MOST_COLUMNS} columns the fit is not repeated in other units "
+                "unless asked for: --units.",
+                DataNote,
+                stacklevel=2,
+            )
         return None, False
     try:
         return _in_other_units(model, table, seed), False
@@ -78,16 +89,16 @@ def units_of(
         return None, True
 
 
-def print_units(units: "Units") -> None:
+def print_units(units: "Units", verbose: bool = True) -> None:
     """The sentence, and the edges that only other units bring; the others have their verdicts."""
     from rescore.cli.terminal import console
     from rescore.studies.units import ONLY_STANDARDISED
     from rescore.text import printable
 
-    console().print(f"\nUnits: {units.sentence}")
+    console().print(f"Units: {units.sentence}")
     more = units.table[units.table["verdict"] == ONLY_STANDARDISED]
     names = [f"{printable(a, 30)} - {printable(b, 30)}" for a, b in more.to_numpy()[:, :2]]
-    if names:
+    if names and verbose:
         left = f" and {len(names) - MOST_EDGES} more" if len(names) > MOST_EDGES else ""
         shown = ", ".join(names[:MOST_EDGES]) + left
         console().print(f"Joined only with standardised columns: {shown}", soft_wrap=True)

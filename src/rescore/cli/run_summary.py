@@ -1,6 +1,6 @@
 """What a command says when it is done, for people and for programs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,13 @@ from rescore.report.run_tables import (
     edge_changes,
     group_shares,
 )
-from rescore.text import printable
+from rescore.text import listing, printable
 from rescore.verdicts import trust
 
 __all__ = ["print_run", "print_shares", "run_as_data"]
 
 MOST_EDGES, MOST_ROWS, MOST_GROUPS = 15, 5, 20
+FEW_GROUPS = 5  # where no more than a screen is wanted
 
 
 def run_as_data(run: Run, folder: Any, files: Sequence[str]) -> dict[str, Any]:
@@ -41,6 +42,12 @@ def run_as_data(run: Run, folder: Any, files: Sequence[str]) -> dict[str, Any]:
         "noise": diagnostics["noise"],
         "edges": edges_as_data(run.edges),
         "knowledge": diagnostics["knowledge"],
+        "table": diagnostics["table"],
+        "heaviest_rows": _plain_rows(diagnostics["heaviest_rows"]),
+        "findings": [
+            {"code": one.code, "severity": one.severity, "seen": one.seen, "remedy": one.remedy}
+            for one in run.findings
+        ],
         "warnings": list(run.warnings),
         "folder": None if folder is None else str(folder),
         "files": list(files),
@@ -57,34 +64,71 @@ def run_as_data(run: Run, folder: Any, files: Sequence[str]) -> dict[str, Any]:
     return data
 
 
-def print_run(run: Run, folder: Any, files: Sequence[str]) -> None:
-    """The run for a reader: how it ended, the strongest edges, the heaviest rows, the files."""
+def print_run(run: Run, folder: Any, files: Sequence[str], verbose: bool = False) -> None:
+    """The run for a reader, on a screen: the graph, what it rests on, the files.
+
+    With ``verbose`` also how the fit ended, every constraint, units, the heaviest rows, groups.
+    """
     out, diagnostics = console(), run.model.diagnostics_
     n = len(run.model.losses_)
-    out.print(one_line(diagnostics["status"]), soft_wrap=True)
     out.print(trust(run.edges))
+    _print_edges(run.edges)
+    if verbose or not diagnostics["converged"]:
+        out.print(one_line(diagnostics["status"]), soft_wrap=True)
     effective = f"{diagnostics['effective_rows']:,.0f} effective of {n:,} rows"
     out.print(f"{effective}, {columns_used(run.model)}")
+    for sentence in table_sentences(diagnostics["table"]):
+        out.print(one_line(sentence), soft_wrap=True)
     if "summary" in diagnostics["weighting"]:
         out.print(one_line(diagnostics["weighting"]["summary"]), soft_wrap=True)
-    _print_edges(run.edges)
     if run.plain is not None:
-        out.print(f"\n{changes_sentence(_changes(run))}")
+        out.print(changes_sentence(_changes(run)))
     if run.units is not None:
-        print_units(run.units)
-    _print_receipts(diagnostics["knowledge"])
-    _print_heaviest(diagnostics["heaviest_rows"], n)
+        print_units(run.units, verbose)
+    _print_receipts(diagnostics["knowledge"], verbose)
+    if verbose:
+        _print_heaviest(diagnostics["heaviest_rows"], n)
     if run.groups is not None:
-        print_shares(run)
+        print_shares(run, MOST_GROUPS if verbose else FEW_GROUPS)
     if run.scores is not None:
         print_scores("Against the true graph", {**run.baselines, "this fit": run.scores})
     print_files(folder, files)
+
+
+def table_sentences(receipt: Mapping[str, Any]) -> list[str]:
+    """What was filled in, left out or coded before the fit.
+
+    Examples
+    --------
+    >>> table_sentences({"missing": {"how": "em", "rows": 0, "cells": {"a": 2}}, "dropped": ["b"]})
+    ["Filled in by EM: 2 cells, 'a' (2).", "Left out: 'b'."]
+    """
+    told, gaps = [], receipt.get("missing")
+    if gaps:
+        cells = ", ".join(f"'{printable(k, 30)}' ({c})" for k, c in list(gaps["cells"].items())[:6])
+        more = f" and {len(gaps['cells']) - 6} more" if len(gaps["cells"]) > 6 else ""
+        total = sum(gaps["cells"].values())
+        if gaps["how"] == "drop":
+            told.append(f"Rows left out for gaps: {gaps['rows']}, with gaps in {cells}{more}.")
+        else:
+            told.append(f"Filled in by EM: {total} cells, {cells}{more}.")
+            if gaps["rows"]:
+                told.append(f"Rows left out because they held nothing: {gaps['rows']}.")
+    if receipt.get("categories"):
+        told.append(f"May cause and are not caused: {listing(receipt['categories'])}.")
+    if receipt.get("dropped"):
+        told.append(f"Left out: {listing(receipt['dropped'])}.")
+    return told
 
 
 def _changes(run: Run) -> pd.DataFrame:
     """Each edge with its coefficient without and with row weights."""
     W, plain = run.model.adjacency_matrix_.to_numpy(), np.asarray(run.plain, dtype=float)
     return edge_changes(W, plain, text_names(run.model))
+
+
+def _plain_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row | {"row": str(row["row"])} for row in rows]
 
 
 def edges_as_data(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -124,18 +168,21 @@ def _print_edges(table: pd.DataFrame) -> None:
     print_table(title, (*header, "verdict"), zip(*columns, strict=True))
 
 
-def _print_receipts(receipts: list[dict[str, Any]]) -> None:
+def _print_receipts(receipts: list[dict[str, Any]], verbose: bool) -> None:
     """What was known about the edges, and that it holds; what does not hold first."""
     if not receipts:
         return
     broken = sum(not each["holds"] for each in receipts)
     how = f"{broken} broken" if broken else "all hold"
-    console().print(f"\nKnowledge: {len(receipts)} constraint(s), {how}")
+    console().print(f"Knowledge: {len(receipts)} constraint(s), {how}")
     order = sorted(receipts, key=lambda each: each["holds"])
+    if not verbose:
+        order = order[:broken]
     lines = [
         (printable(each["constraint"], 80), "yes" if each["holds"] else "NO") for each in order
     ]
-    print_table("", ("constraint", "holds"), lines[:MOST_EDGES])
+    if lines:
+        print_table("", ("constraint", "holds"), lines[:MOST_EDGES])
 
 
 def _print_heaviest(rows: list[dict[str, Any]], n: int) -> None:
@@ -143,7 +190,7 @@ def _print_heaviest(rows: list[dict[str, Any]], n: int) -> None:
     print_table("Heaviest rows", ("row", ">weight x n", ">loss"), shown[:MOST_ROWS])
 
 
-def print_shares(run: Run) -> None:
+def print_shares(run: Run, most: int = MOST_GROUPS) -> None:
     """Each group's share of the rows and of the weight."""
     shares = group_shares(run.model.sample_weight_, run.groups)
     title = "Groups" if run.model.needs_groups else "Groups, unseen by the learner"
@@ -151,9 +198,9 @@ def print_shares(run: Run) -> None:
         (_name(label), str(rows), f"{100 * of_rows:.1f} %", f"{100 * of_weight:.1f} %")
         for label, rows, of_rows, of_weight in shares.itertuples(name=None)
     ]
-    more = f" (the first {MOST_GROUPS} of {len(lines)})" if len(lines) > MOST_GROUPS else ""
+    more = f" (the first {most} of {len(lines)})" if len(lines) > most else ""
     header = ("group", ">rows", ">share of rows", ">share of weight")
-    print_table(title + more, header, lines[:MOST_GROUPS])
+    print_table(title + more, header, lines[:most])
 
 
 def _name(name: object) -> str:

@@ -145,19 +145,13 @@ def check(X: Any, sample_weight: Any = None, groups: Any = None) -> Checkup:
     rows = _kept(table, used)
     count = rows_stood_for(sample_weight, prior)
     if rows is not None:
-        rows = _numbers(rows, prior[used])
-        found += [*of_table(rows, count, codes), *repeated_rows(rows, _repeated_in(X, used))]
-        looked_at = _independent(rows, found), prior[used], count
+        at = [j for j, name in enumerate(rows.names) if name not in rows.levels]
+        plain = rows.part(at) if at else rows
+        found += [*of_table(plain, count, codes), *repeated_rows(rows, _repeated_in(X, used))]
+        numbers = taken_out(rows, prior[used]).part(at) if at else rows
+        looked_at = _independent(numbers, found), prior[used], count
         found += [*of_first_fit(*looked_at, codes), *of_relations(*looked_at)]
     return Checkup.of(found)
-
-
-def _numbers(table: Table, w: Any) -> Table:
-    """The columns of numbers, without what the categories explain of them."""
-    if not table.levels:
-        return table
-    at = [j for j, name in enumerate(table.names) if name not in table.levels]
-    return taken_out(table, w).part(at) if at else table
 
 
 def _repeated_in(X: Any, used: Any) -> int | None:

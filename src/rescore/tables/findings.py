@@ -206,7 +206,9 @@ def _dependent(table: "Table", width: Spread) -> Iterator[Finding]:
             f"Columns {listing([names[i], names[j]])} are the same up to scale and offset, so the "
             "direction between them cannot be told."
         )
-        yield Finding("duplicated", seen, (names[i], names[j]), "Drop one of them.")
+        remedy = f"Leave one of them out: drop=[{str(names[j])!r}]."
+        fix = {"drop": [names[j]]}
+        yield Finding("duplicated", seen, (names[i], names[j]), remedy, fix=fix)
     if len(table.values) > len(names):  # otherwise every column is a combination of the others
         yield from _combinations(R, names, {int(j) for _, j in copies})
 
