@@ -8,7 +8,14 @@ import pandas as pd
 import pytest
 from matplotlib.patches import Polygon
 
-from rescore.report.figures import draw_history, draw_weights, png, svg
+from rescore.report.figures import (
+    MOST_DOTS,
+    MOST_SIDE,
+    draw_history,
+    draw_weights,
+    png,
+    svg,
+)
 from rescore.report.graph_figure import draw_graph
 from rescore.report.run_tables import group_shares
 
@@ -104,3 +111,12 @@ def test_group_shares_by_brute_force():
 def test_group_labels_must_fit_the_rows():
     with pytest.raises(ValueError, match="3 rows but 2 group labels"):
         group_shares([0.2, 0.3, 0.5], ["a", "b"])
+
+
+def test_a_picture_of_any_size_has_a_bounded_number_of_dots():
+    from matplotlib.figure import Figure
+
+    content = png(Figure(figsize=(1276, 1921)))
+    width, height = (int.from_bytes(content[k : k + 4], "big") for k in (16, 20))
+    assert max(width, height) <= MOST_SIDE
+    assert width * height <= MOST_DOTS

@@ -27,6 +27,7 @@ TRACES = {  # columns of a history worth a panel, and whether they span orders o
 }
 COLOURS = ("#1a6fb0", "#c4501b", "#2e8b57", "#8757b0", "#b08a1a", "#c2407a", "#3aa0a0", "#6b6b6b")
 MOST_POINTS = 4000  # drawn per scatter plot; every k-th row stands for the others
+MOST_SIDE, MOST_DOTS = 12_000, 40e6  # of a picture: dots along a side, and in all
 MOST_GROUPS = 16  # the heaviest; the page's table has all of them
 LONGEST_LABEL = 28
 
@@ -104,14 +105,16 @@ def svg(figure: "Figure") -> str:
 
 
 def png(figure: "Figure", dpi: float = 160) -> bytes:
-    r"""The figure as PNG.
+    r"""The figure as PNG; a large one in fewer dots per inch, so that memory always suffices.
 
     Examples
     --------
     >>> png(draw_weights([0.5, 0.5], [1.0, 2.0]))[1:4]
     b'PNG'
     """
-    return _saved(figure, format="png", dpi=dpi, metadata={"Software": None})
+    width, height = figure.get_size_inches()
+    dots = min(MOST_SIDE / max(width, height), (MOST_DOTS / (width * height)) ** 0.5)
+    return _saved(figure, format="png", dpi=min(dpi, dots), metadata={"Software": None})
 
 
 def _saved(figure: "Figure", **options: Any) -> bytes:
