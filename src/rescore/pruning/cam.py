@@ -127,10 +127,11 @@ def _refuse_unknown(asked: Sequence[Hashable], names: Sequence[Hashable]) -> Non
         )
 
 
-def significant(X: Matrix, edges: Mask, w: Matrix, rows: float, cutoff: float) -> Mask:
+def significant(X: Matrix, edges: Mask, w: Matrix, rows: Any, cutoff: float) -> Mask:
     """``edges`` (d, d) without those i → j whose p-value, given all parents of j, is above cutoff.
 
-    Row weights ``w`` (n,) sum to one and are worth ``rows`` equal rows.
+    Row weights ``w`` (n,) sum to one and are worth ``rows`` equal rows; so do the columns of
+    weights of cells (n, d), worth as many (d,).
 
     Examples
     --------
@@ -142,8 +143,8 @@ def significant(X: Matrix, edges: Mask, w: Matrix, rows: float, cutoff: float) -
     """
     kept = np.zeros_like(edges)
     for j in np.flatnonzero(edges.any(axis=0)):
-        parents = np.flatnonzero(edges[:, j])
-        kept[parents, j] = p_values(X[:, parents], X[:, j], w, rows) <= cutoff
+        parents, own = np.flatnonzero(edges[:, j]), (w, rows) if w.ndim == 1 else (w[:, j], rows[j])
+        kept[parents, j] = p_values(X[:, parents], X[:, j], *own) <= cutoff
     return kept
 
 

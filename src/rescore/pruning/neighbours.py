@@ -65,6 +65,8 @@ def select_neighbours(
 def neighbours(X: Matrix, w: Matrix, multiple: float = 0.75, seed: int = 0) -> Mask:
     """`select_neighbours` of rows X (n, d) whose weights ``w`` (n,) sum to one.
 
+    Of weights of cells (n, d) every column does, and counts the rows for its own variable.
+
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
@@ -74,12 +76,14 @@ def neighbours(X: Matrix, w: Matrix, multiple: float = 0.75, seed: int = 0) -> M
     """
     d = X.shape[1]
     draw, *seeds = np.random.SeedSequence(seed).spawn(d + 1)
-    X, w = _fewer_rows(X[w > 0], w[w > 0], np.random.default_rng(draw))
-    X = _unit_range(X)
     found = np.zeros((d, d), dtype=bool)
     for j in range(d if d > 1 else 0):
+        if j == 0 or w.ndim == 2:
+            own = w if w.ndim == 1 else w[:, j]
+            rows, v = _fewer_rows(X[own > 0], own[own > 0], np.random.default_rng(draw))
+            rows = _unit_range(rows)
         others = np.delete(np.arange(d), j)
-        importance = _importance(X[:, others], X[:, j], w, int(seeds[j].generate_state(1)[0]))
+        importance = _importance(rows[:, others], rows[:, j], v, int(seeds[j].generate_state(1)[0]))
         found[others, j] = importance > multiple * importance.mean()
     return found
 

@@ -127,7 +127,8 @@ def test_with_many_rows_a_slight_effect_is_certain_but_too_small(least, kept):
     X[:, 2] += 0.25 * X[:, 0]
     graph = np.triu(np.ones((3, 3), dtype=bool), 1)
     learner = NotearsMLPBackbone(least_share=least)
-    assert edges(learner.pruned(Problem.unconstrained(X), graph)) == kept
+    problem = Problem.unconstrained(X)
+    assert edges(learner.pruned(problem, problem.prior, graph)) == kept
 
 
 def test_an_input_that_another_can_stand_in_for_is_too_small():
@@ -138,9 +139,9 @@ def test_an_input_that_another_can_stand_in_for_is_too_small():
     X[:, 2] += X[:, 0] + X[:, 1]
     graph = np.triu(np.ones((3, 3), dtype=bool), 1)
     problem = Problem.unconstrained(X)
-    both = NotearsMLPBackbone(least_share=0).pruned(problem, graph)
+    both = NotearsMLPBackbone(least_share=0).pruned(problem, problem.prior, graph)
     assert edges(both) == {(0, 1), (0, 2), (1, 2)}
-    assert NotearsMLPBackbone(least_share=0.04).pruned(problem, graph)[:2, 2].sum() == 1
+    assert NotearsMLPBackbone(least_share=0.04).pruned(problem, problem.prior, graph)[:2, 2].sum() == 1
 
 
 def test_pruning_a_dag_keeps_what_acts_jointly_and_what_is_required():
@@ -149,12 +150,12 @@ def test_pruning_a_dag_keeps_what_acts_jointly_and_what_is_required():
     X[:, 3] += 2 * X[:, 0] * X[:, 1]  # neither has an effect of its own
     graph = np.triu(np.ones((5, 5), dtype=bool), 1)
     problem = Problem.unconstrained(X)
-    kept = NotearsMLPBackbone(variance="unequal").pruned(problem, graph)
+    kept = NotearsMLPBackbone(variance="unequal").pruned(problem, problem.prior, graph)
     assert edges(kept) == {(0, 3), (1, 3)}
     required = problem.required.copy()
     required[2, 4] = True
     problem = Problem(problem.rows, problem.prior, problem.allowed, required)
-    kept = NotearsMLPBackbone(variance="unequal").pruned(problem, graph)
+    kept = NotearsMLPBackbone(variance="unequal").pruned(problem, problem.prior, graph)
     assert edges(kept) == {(0, 3), (1, 3), (2, 4)}
 
 

@@ -14,6 +14,7 @@ from rescore.learners.networks import mlp
 from rescore.learners.networks.notears_mlp import NotearsMLPBackbone
 from rescore.learners.networks.rows import (
     Inputs,
+    effective_rows,
     inward,
     outward,
     possible_edges,
@@ -21,7 +22,7 @@ from rescore.learners.networks.rows import (
     squared_residuals,
     weighted,
 )
-from rescore.moments import Matrix, Weights, row_weights
+from rescore.moments import Matrix, Weights, simplest
 from rescore.protocols import Backbone, Mask, Problem, State, Status
 from rescore.solvers.compilation import float64
 from rescore.validation import check_choice, check_integer, check_number
@@ -158,7 +159,7 @@ class GranDAGBackbone:
         deviations = np.sqrt(np.diag(problem.moments(problem.prior).covariance))
         deviations = np.where(deviations > 0, deviations, 1.0)[inputs.columns]
         x = training.initial(d, tuple(self.hidden), np.random.default_rng(self.random_state))
-        edges = _candidates(problem, inputs, self.neighbours, self.random_state)
+        edges = _candidates(problem, problem.prior, inputs, self.neighbours, self.random_state)
         nothing = np.zeros((d, d))
         return State(
             _Path(x, edges.astype(np.float32), inputs, deviations, 0.0, MU, np.inf, 0, nothing)
@@ -166,8 +167,11 @@ class GranDAGBackbone:
 
     def step(self, problem: Problem, w: Weights, state: State) -> State:
         """One subproblem of the augmented Lagrangian; when converged, pruning and the last fit."""
-        w = row_weights(w)
+        w = simplest(w)
         path: _Path = state.params
+        if path.steps == 0 and w.ndim == 2:
+            edges = _candidates(problem, w, path.inputs, self.neighbours, self.random_state)
+            path = path._replace(edges=edges.astype(np.float32))
         rates = [self.learning_rate] * (1 if path.steps else FIRST_ROUNDS)
         path, trace = self._trained(problem, w, path, rates)
         status = self._status(path)
@@ -205,7 +209,7 @@ class GranDAGBackbone:
         return NetworkEquations.of(layers, columns, "leaky_relu", W, moments, 1.0, units)
 
     def _trained(
-        self, problem: Problem, w: Matrix, path: _Path, rates: list[float], free: bool = False
+        self, problem: Problem, w: Weights, path: _Path, rates: list[float], free: bool = False
     ) -> tuple[_Path, dict[str, float]]:
         """A round of mini-batches at each rate; ``free`` of the constraint and of clamping."""
         required = inward(path.inputs, problem.required)
@@ -215,7 +219,7 @@ class GranDAGBackbone:
         rng = np.random.default_rng([self.random_state, path.steps])
         count = max(ROUND[0], min(ROUND[1] * len(required), ROUND[2]))
         with float64():
-            rows = training.Rows(path.inputs.XT, weighted(path.inputs, w).w)
+            rows = training.Rows(path.inputs.XT, _each_sums_to_one(weighted(path.inputs, w).w))
             x, edges = path.x, path.edges
             for rate in rates:
                 chosen = training.batches(n, min(BATCH, n), count, rng)
@@ -228,7 +232,7 @@ class GranDAGBackbone:
         return new._replace(steps=path.steps + 1), self._trace(found, new)
 
     def _closed(
-        self, problem: Problem, w: Matrix, path: _Path, graph: Mask
+        self, problem: Problem, w: Weights, path: _Path, graph: Mask
     ) -> tuple[_Path, dict[str, float]]:
         """The networks fitted to the final graph alone, so that they speak of no other."""
         path = path._replace(edges=inward(path.inputs, graph).astype(np.float32))
@@ -247,7 +251,14 @@ class GranDAGBackbone:
         return Status.PENALTY_CAP if path.mu >= MOST_MU else Status.RUNNING
 
 
-def _candidates(problem: Problem, inputs: Inputs, multiple: float | None, seed: int) -> Mask:
+def _each_sums_to_one(w: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Weights of rows (n,) as they are; of cells (d, n) each variable's, whose variance is free."""
+    return w if w.ndim == 1 else w / w.sum(axis=1, keepdims=True)
+
+
+def _candidates(
+    problem: Problem, w: Weights, inputs: Inputs, multiple: float | None, seed: int
+) -> Mask:
     """The edges that training may use, in the order of the inputs: those from likely neighbours.
 
     Trees see the rows as the networks do, so that neither their order nor repetition matters.
@@ -257,8 +268,8 @@ def _candidates(problem: Problem, inputs: Inputs, multiple: float | None, seed: 
         return possible | required
     from rescore.pruning.neighbours import neighbours
 
-    w = weighted(inputs, problem.prior).w.astype(np.float64)
-    near = neighbours(inputs.XT.T.astype(np.float64), w / w.sum(), multiple, seed)
+    v = weighted(inputs, w).w.astype(np.float64)
+    near = neighbours(inputs.XT.T.astype(np.float64), v.T / v.T.sum(axis=0), multiple, seed)
     return (possible & near) | required
 
 
@@ -268,7 +279,7 @@ def _acyclic(problem: Problem, strengths: Matrix) -> Mask:
     return cut_to_dag(strengths, keep=problem.required)[0] != 0
 
 
-def _pruned(problem: Problem, w: Matrix, graph: Mask, learner: GranDAGBackbone) -> Mask:
+def _pruned(problem: Problem, w: Weights, graph: Mask, learner: GranDAGBackbone) -> Mask:
     """The graph without parents that explain nothing; required ones stay."""
     if learner.prune is None:
         return graph
@@ -276,8 +287,9 @@ def _pruned(problem: Problem, w: Matrix, graph: Mask, learner: GranDAGBackbone) 
         # Pruning too must depend on no units.
         unitless = replace(problem, rows=problem.rows.standardised(problem.prior))
         own_noise = NotearsMLPBackbone(variance="unequal", seed=learner.random_state)
-        return own_noise.pruned(unitless, graph)
+        return own_noise.pruned(unitless, w, graph)
     from rescore.pruning.cam import significant
 
-    kept = significant(problem.rows.matrix(), graph, w, problem.effective_rows(w), learner.cutoff)
-    return kept | problem.required
+    rows = problem.effective_rows(w) if w.ndim == 1 else effective_rows(problem, w)
+    v = np.asarray(w) if w.ndim == 1 else np.asarray(w) / np.asarray(w).sum(axis=0)
+    return problem.required | significant(problem.rows.matrix(), graph, v, rows, learner.cutoff)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rescore.acyclicity import expm1
 from rescore.learners.networks import mlp
+from rescore.learners.networks.objective import over_rows
 from rescore.solvers.adam import Averages, adam
 
 SLOPE = 0.01  # of the activation below zero
@@ -24,10 +25,10 @@ DAMPING = 1e-8  # of Adam, against a division by zero
 
 
 class Rows(NamedTuple):
-    """What a loss is taken over: variables by rows, and the weights of the rows."""
+    """What a loss is taken over: variables by rows, and the weights of rows or of cells."""
 
     XT: Any  # (d, n)
-    w: Any  # (n,)
+    w: Any  # (n,), or (d, n)
 
 
 class Penalty(NamedTuple):
@@ -102,12 +103,12 @@ def _slope(at: tuple[Array], along: tuple[Array]) -> tuple[Array, Array]:
 
 
 def negative_log_likelihood(x: Array, edges: Array, rows: Rows, hidden: tuple[int, ...]) -> Array:
-    """``½ Σ_i w_i Σ_j ((x_ij − f_j(x_i))² / v_j + log v_j)``, f_j blind to all but its parents."""
+    """``½ Σ_ij w_i ((x_ij − f_j(x_i))² / v_j + log v_j)``, f_j blind to all but its parents."""
     d = len(rows.XT)
     layers = mlp.masked(mlp.unflatten(x, d, hidden), edges)
     log_variance = jnp.maximum(x[-d:], LEAST_LOG_VARIANCE)
-    squares = jnp.square(rows.XT - predict(layers, rows.XT)) @ rows.w
-    return 0.5 * jnp.sum(squares * jnp.exp(-log_variance) + log_variance * rows.w.sum())
+    squares = over_rows(jnp.square(rows.XT - predict(layers, rows.XT)), rows.w)
+    return 0.5 * jnp.sum(squares * jnp.exp(-log_variance) + log_variance * rows.w.sum(axis=-1))
 
 
 def augmented_lagrangian(
@@ -151,12 +152,12 @@ def train(
     without bias.  Drawing rows by their weights would be as unbiased, but noisier, and which rows
     come when would change with every change of the weights.
     """
-    share = chosen.shape[1] / rows.w.size
+    share = chosen.shape[1] / rows.XT.shape[1]
     slope = jax.grad(augmented_lagrangian, has_aux=True)
 
     def step(at: Any, batch: Array) -> tuple[Any, None]:
         x, averages, edges = at
-        part = Rows(rows.XT[:, batch], rows.w[batch] / share) if share < 1 else rows
+        part = Rows(rows.XT[:, batch], rows.w[..., batch] / share) if share < 1 else rows
         gradient, A = slope(x, edges, part, penalty, hidden)
         move, averages = adam(averages, gradient, rate, DAMPING)
         kept = edges * ((penalty.clamp <= A) | penalty.required)
@@ -196,7 +197,11 @@ def _mean_jacobian(layers: mlp.Layers, rows: Rows) -> Array:
         back = jnp.einsum("jab,jan->jbn", W, back * jnp.where(Z > 0, 1.0, SLOPE))
     back = back * jnp.where(received[0] > 0, 1.0, SLOPE)
     by_input = jnp.moveaxis(layers[0][0], 2, 0)  # (d, d, units); one at a time: n·d, not n·d²
-    return jax.lax.map(lambda W: jnp.abs(jnp.einsum("ja,jan->jn", W, back)) @ rows.w, by_input)
+
+    def moved(W: Array) -> Array:
+        return over_rows(jnp.abs(jnp.einsum("ja,jan->jn", W, back)), rows.w)
+
+    return jax.lax.map(moved, by_input)
 
 
 def _activate(Z: Array) -> Array:

@@ -11,6 +11,7 @@ from rescore.learners.networks import mlp, objective
 from rescore.learners.networks.notears_mlp_paper import PaperMLPBackbone
 from rescore.learners.networks.rows import (
     Inputs,
+    Weighted,
     effective_rows,
     inward,
     outward,
@@ -28,7 +29,7 @@ from rescore.learners.networks.selection import (
     substantial,
 )
 from rescore.learners.wrappers import from_several_starts
-from rescore.moments import Matrix, Weights, row_weights
+from rescore.moments import TINY, Matrix, Weights, simplest
 from rescore.protocols import Backbone, Mask, Problem, State, Status
 from rescore.solvers.compilation import float64
 from rescore.validation import check_choice, check_integer, check_number, check_seed
@@ -183,31 +184,29 @@ class NotearsMLPBackbone:
         """The start with other random networks."""
         return replace(self, seed=int(rng.integers(2**31))).init(problem)
 
-    def pruned(self, problem: Problem, graph: Mask) -> Mask:
+    def pruned(self, problem: Problem, w: Weights, graph: Mask) -> Mask:
         """The edges of a DAG (d, d) that networks fitted to it need; required ones stay."""
-        w, path = problem.prior, self.init(problem).params
+        w, path = _choosing_edges(problem, w), self.init(problem).params
         path = path._replace(edges=inward(path.inputs, graph), stage=len(CYCLES))
         required = inward(path.inputs, problem.required)
-        penalties = self._penalties(problem, w, path.stage, required)
-        found, *_ = self._run(path, w, penalties, WITHOUT_PATH)
+        penalties = self._penalties(problem, w, path, required)
+        found = self._run(path, self._weighted(problem, w, path), penalties, WITHOUT_PATH)
         state = State(path._replace(x=np.array(found.x)))
         for _ in SHARES:
             state = self.step(problem, w, state)
         return outward(path.inputs, state.params.edges)
 
     def step(self, problem: Problem, w: Weights, state: State) -> State:
-        """One stage on the weighted rows; the end of the path and the refits on the prior ones."""
-        w = row_weights(w)
+        """One stage on the weighted rows or cells; see `_choosing_edges` for the end of the path."""
         path: _Path = state.params
-        if path.stage >= len(CYCLES) - 1:
-            # Weights help to find the order.  To choose edges, networks need every row there is.
-            w = problem.prior
-        required = inward(path.inputs, problem.required)
-        penalties = self._penalties(problem, w, path.stage, required)
+        w = simplest(w) if path.stage < len(CYCLES) - 1 else _choosing_edges(problem, w)
+        required, rows = inward(path.inputs, problem.required), self._weighted(problem, w, path)
+        penalties = self._penalties(problem, w, path, required)
         most = FIRST if path.stage == 0 else PATH if path.stage < len(CYCLES) else REFIT
-        found, D, noise = self._run(path, w, penalties, most)
+        found = self._run(path, rows, penalties, most)
+        D, noise = self._explained(found.x, rows)
         path = path._replace(x=np.array(found.x), D=D, noise=noise, stage=path.stage + 1)
-        path = path._replace(edges=self._edges(path, problem, w))
+        path = path._replace(edges=self._edges(path, problem, w, rows))
         objective = self._in_own_units(float(found.objective), path)
         trace = {
             "objective": objective,
@@ -220,10 +219,7 @@ class NotearsMLPBackbone:
     def losses(self, problem: Problem, state: State) -> Matrix:
         """The squared residuals of the networks, (n, d)."""
         path: _Path = state.params
-        rows = weighted(path.inputs, problem.prior)
-        with float64():
-            R = objective.residuals(path.x, rows, path.edges, **self._networks())
-        return squared_residuals(path.inputs, R)
+        return squared_residuals(path.inputs, self._residuals(path))
 
     def adjacency(self, state: State) -> Matrix:
         """What each cause explains of its effect, (d, d); zero where the edge is pruned."""
@@ -238,6 +234,22 @@ class NotearsMLPBackbone:
         columns, kind = path.inputs.columns, self.activation
         return NetworkEquations.of(layers, columns, kind, W, moments, DEVIATION, unit)
 
+    def _weighted(self, problem: Problem, w: Weights, path: _Path) -> Weighted:
+        """The rows; cells of a size at which the networks as they stand cost what they would
+        if all cells were equal, so that the penalties keep their meaning."""
+        rows = weighted(path.inputs, w)
+        if rows.w.ndim == 1:
+            return rows
+        squares = np.square(self._residuals(path))
+        usual = squares @ weighted(path.inputs, problem.prior).w
+        size = usual.sum() / max(float((squares * rows.w).sum()), TINY)
+        return rows._replace(w=rows.w * np.float32(size))
+
+    def _residuals(self, path: _Path) -> Any:
+        rows = Weighted(path.inputs.XT, path.inputs.targets, None)
+        with float64():
+            return np.asarray(objective.residuals(path.x, rows, path.edges, **self._networks()))
+
     def _in_own_units(self, objective: float, path: _Path) -> float:
         """The objective in the units of the data; a sum of logarithms moves by a constant."""
         unit = path.inputs.unit
@@ -251,29 +263,32 @@ class NotearsMLPBackbone:
         return {"hidden": tuple(self.hidden), "activation": self.activation}
 
     def _penalties(
-        self, problem: Problem, w: Matrix, at: int, required: Mask
+        self, problem: Problem, w: Weights, path: _Path, required: Mask
     ) -> objective.Penalties:
         """Fewer effective rows and more variables need larger ones; a DAG none on cycles."""
-        rows, all_rows = effective_rows(problem, w), effective_rows(problem, problem.prior)
-        factor = stiffness(len(required), dag=at >= len(CYCLES)) * all_rows / rows
+        rows, all_rows = _rows(path, problem, w), effective_rows(problem, problem.prior)
+        factor = stiffness(len(required), dag=path.stage >= len(CYCLES)) * all_rows / rows
         lambda1 = 2 / all_rows if self.lambda1 is None else self.lambda1
         lambda2 = 1 / all_rows if self.lambda2 is None else self.lambda2
         edges = np.where(required, 0.0, lambda1 * factor)
-        cycles = CYCLES[at] if at < len(CYCLES) else 0.0
+        cycles = CYCLES[path.stage] if path.stage < len(CYCLES) else 0.0
         return objective.Penalties(edges, np.float64(lambda2 * factor), np.float64(cycles))
 
     def _run(
-        self, path: _Path, w: Matrix, penalties: objective.Penalties, most: int
-    ) -> tuple[objective.Stage, Matrix, Matrix]:
-        """The networks after so many iterations, what their inputs explain and what they leave."""
-        rows, kind = weighted(path.inputs, w), self._networks()
-        equal = self.variance == "equal"
+        self, path: _Path, rows: Weighted, penalties: objective.Penalties, most: int
+    ) -> objective.Stage:
+        """The networks after so many iterations."""
+        equal, kind = self.variance == "equal", self._networks()
         with float64():
-            found = objective.run(path.x, rows, path.edges, penalties, most, **kind, equal=equal)
-            D, noise = explained(found.x, rows, **kind)
-        return found, np.array(D, dtype=np.float64), np.array(noise, dtype=np.float64)
+            return objective.run(path.x, rows, path.edges, penalties, most, **kind, equal=equal)
 
-    def _edges(self, path: _Path, problem: Problem, w: Matrix) -> Mask:
+    def _explained(self, x: Matrix, rows: Weighted) -> tuple[Matrix, Matrix]:
+        """What the networks' inputs explain, and what they leave."""
+        with float64():
+            D, noise = explained(x, rows, **self._networks())
+        return np.array(D, dtype=np.float64), np.array(noise, dtype=np.float64)
+
+    def _edges(self, path: _Path, problem: Problem, w: Weights, rows: Weighted) -> Mask:
         """All possible edges along the path, then a DAG of them, then fewer after each refit."""
         refits = path.stage - len(CYCLES)
         if refits < 0 or refits > len(SHARES):  # the last refit is of the final graph
@@ -284,19 +299,36 @@ class NotearsMLPBackbone:
         required, share = inward(path.inputs, problem.required), SHARES[refits - 1]
         if refits == 0:
             return strongest_dag(D, 0.0, required)
-        edges = strongest_dag(D, share * self._cut(D[path.edges], problem, w), required)
-        least = share * floor(self.least_share, effective_rows(problem, w))
-        return required | self._substantial(path, edges, w, least)
+        each, all_rows = _rows(path, problem, w), effective_rows(problem, problem.prior)
+        D = D * (each / all_rows)  # chance explains more where fewer rows count
+        edges = strongest_dag(D, share * self._cut(D[path.edges], problem, all_rows), required)
+        least = share * floor(self.least_share, each)
+        return required | self._substantial(path, edges, rows, least)
 
-    def _substantial(self, path: _Path, edges: Mask, w: Matrix, least: float) -> Mask:
+    def _substantial(self, path: _Path, edges: Mask, rows: Weighted, least: Any) -> Mask:
         """The edges without those that explain too small a share of their effect's variance."""
-        if least == 0:
+        if not np.any(least):
             return edges
-        rows = weighted(path.inputs, w)
         with float64():
             return substantial(path.x, rows, edges, path.D, least, **self._networks())
 
-    def _cut(self, D: Matrix, problem: Problem, w: Matrix) -> float:
+    def _cut(self, D: Matrix, problem: Problem, rows: float) -> float:
         possible = possible_edges(problem)
         pairs = int(np.triu(possible | possible.T).sum())
-        return cut(D, len(possible), pairs, self.hidden[0], effective_rows(problem, w))
+        return cut(D, len(possible), pairs, self.hidden[0], rows)
+
+
+def _choosing_edges(problem: Problem, w: Weights) -> Weights:
+    """The weights at the end of the path and in refits: the prior ones, or those of cells.
+
+    Weights of rows help to find the order.  To choose edges, networks need every row there is; of
+    cells none is lost, loud ones only count less than quiet ones.
+    """
+    w = simplest(w)
+    return problem.prior if w.ndim == 1 else w
+
+
+def _rows(path: _Path, problem: Problem, w: Weights) -> Any:
+    """The effective rows of all networks, or of each, (d,)."""
+    rows = effective_rows(problem, w)
+    return rows if np.ndim(rows) == 0 else rows[path.inputs.columns]

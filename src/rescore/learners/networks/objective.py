@@ -22,7 +22,7 @@ class Penalties(NamedTuple):
     """How much each thing costs."""
 
     edges: ArrayLike  # (d, d), λ₁ on the norm of an edge's first-layer weights
-    weights: ArrayLike  # λ₂ on all squared weights
+    weights: ArrayLike  # λ₂ on all squared weights, of all networks alike or of each, (d,)
     cycles: ArrayLike  # a on h
 
 
@@ -55,11 +55,10 @@ def run(
     def parts(x: Array) -> tuple[Array, Array]:
         layers = mlp.masked(mlp.unflatten(x, d, hidden), edges)
         R = mlp.predict(mlp.cast(layers, rows.XT.dtype), rows.XT, activation)
-        variances = (jnp.square(R - rows.targets) @ rows.w).astype(x.dtype)  # (d,)
+        variances = over_rows(jnp.square(R - rows.targets), rows.w).astype(x.dtype)  # (d,)
         norms = mlp.squared_norms(layers)
-        ridge = sum(jnp.sum(jnp.square(W)) for W, _ in layers) / 2
         cost = jnp.sum(penalties.edges * (jnp.sqrt(norms + SMOOTH**2) - SMOOTH))
-        return score(variances, equal) + cost + penalties.weights * ridge, saturating(norms)
+        return score(variances, equal) + cost + ridge(layers, penalties.weights), saturating(norms)
 
     def total(x: Array) -> Array:
         objective, h = parts(x)
@@ -81,6 +80,25 @@ def score(variances: Array, equal: bool) -> Array:
     2.0
     """
     return jnp.sum(variances if equal else jnp.log(variances + SMALLEST_VARIANCE)) / 2
+
+
+def over_rows(Z: Array, w: Array) -> Array:
+    """``Σ_i w_i z_ji``, (d,), for Z (d, n) and weights of rows (n,) or of cells (d, n).
+
+    Examples
+    --------
+    >>> Z = jnp.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> print(over_rows(Z, jnp.array([0.0, 1.0])), over_rows(Z, jnp.eye(2)))
+    [2. 4.] [1. 4.]
+    """
+    return Z @ w if w.ndim == 1 else jnp.sum(Z * w, axis=1)
+
+
+def ridge(layers: mlp.Layers, price: ArrayLike) -> Array:
+    """``½ λ₂ |W|²``, with one price for all networks or one for each."""
+    if jnp.ndim(price) == 0:
+        return price * (sum(jnp.sum(jnp.square(W)) for W, _ in layers) / 2)
+    return jnp.sum(price * sum(jnp.sum(jnp.square(W), axis=(1, 2)) for W, _ in layers) / 2)
 
 
 @partial(jax.jit, static_argnames=("hidden", "activation"))

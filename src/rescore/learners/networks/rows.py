@@ -11,12 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rescore.learners.straight_lines import noise_variance
-from rescore.moments import Matrix, Weights, row_weights
+from rescore.moments import Cells, Matrix, Weights, simplest
 from rescore.protocols import Mask, Problem
 
 
 class Weighted(NamedTuple):
-    """What a compiled program needs of the rows: inputs and outputs (d, n), weights (n,)."""
+    """What a compiled program needs of the rows: inputs and outputs (d, n), and their weights.
+
+    The weights are of rows (n,) or of cells (d, n).
+    """
 
     XT: Any
     targets: Any
@@ -65,27 +68,53 @@ def prepare(problem: Problem, deviation: float | None) -> Inputs:
 
 
 def weighted(inputs: Inputs, w: Weights) -> Weighted:
-    """The distinct rows, each with the sum of its rows' weights.
+    """The distinct rows, each with the sum of its rows' weights; cells where variables differ.
 
     Examples
     --------
     >>> inputs = prepare(Problem.unconstrained(np.array([[1.0, 2.0], [1.0, 2.0]])), None)
     >>> weighted(inputs, np.array([0.25, 0.75])).w
     array([1.], dtype=float32)
+    >>> weighted(inputs, np.array([[0.25, 0.5], [0.75, 1.0]])).w
+    array([[1. ],
+           [1.5]], dtype=float32)
     """
-    w = np.bincount(inputs.distinct, row_weights(w)).astype(np.float32)
-    return Weighted(inputs.XT, inputs.targets, w)
+    w = simplest(w)
+    if w.ndim == 1:
+        return Weighted(inputs.XT, inputs.targets, _merged(inputs, w[:, None])[0])
+    # A small network leaves more of a strong signal than quiet noise does.  By the root of its
+    # precision a cell counts halfway between equal noise and noise that is all there is.
+    w = w.membership @ np.sqrt(w.precision) if isinstance(w, Cells) else w
+    return Weighted(inputs.XT, inputs.targets, _merged(inputs, w[:, inputs.columns]))
 
 
-def effective_rows(problem: Problem, w: Matrix) -> float:
-    """``problem.effective_rows(w)`` in single precision: sums in another order give the same.
+def _merged(inputs: Inputs, w: Matrix) -> NDArray[np.float32]:
+    """Each column of w (n, k), summed over equal rows, (k, distinct rows)."""
+    return np.array([np.bincount(inputs.distinct, column) for column in w.T], np.float32)
+
+
+def effective_rows(problem: Problem, w: Weights) -> Any:
+    """How many rows of equal weight would be as informative: for all variables, or each, (d,).
+
+    In single precision, so that sums in another order give the same.  Of groups that differ in
+    their noise every row is one, however loud: what chance explains is counted in that noise.
 
     Examples
     --------
-    >>> effective_rows(Problem.unconstrained(np.eye(4)), np.array([0.5, 0.5, 0.0, 0.0]))
+    >>> problem = Problem.unconstrained(np.eye(4))
+    >>> effective_rows(problem, np.array([0.5, 0.5, 0.0, 0.0]))
     2.0
+    >>> effective_rows(problem, np.array([[0.5, 1, 1, 1], [0.5, 0, 0, 1], [0] * 4, [0] * 4]))
+    array([2., 1., 1., 2.])
     """
-    return float(np.float32(problem.effective_rows(w)))
+    w = simplest(w)
+    if w.ndim == 1:
+        return float(np.float32(problem.effective_rows(w)))
+    if isinstance(w, Cells):
+        rows = problem.effective_rows(problem.prior) * w.membership.sum(axis=0) @ (w.precision > 0)
+    else:
+        rows = np.array([problem.effective_rows(column / column.sum()) for column in w.T])
+    return rows.astype(np.float32).astype(np.float64)
 
 
 def inward(inputs: Inputs, A: Any) -> Any:

@@ -1,6 +1,7 @@
 """Which inputs of the networks are edges: what each explains, beyond chance and the others."""
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +10,7 @@ from jax import Array
 
 from rescore.graph.dag import cut_to_dag
 from rescore.learners.networks import mlp
+from rescore.learners.networks.objective import over_rows
 from rescore.learners.networks.rows import Weighted
 from rescore.moments import Matrix
 from rescore.protocols import Mask
@@ -35,7 +37,7 @@ def stiffness(d: int, *, dag: bool) -> float:
     return max(1.0, d / FEW if dag else (d / ALONE) ** CROWDING)
 
 
-def floor(least_share: float, rows: float) -> float:
+def floor(least_share: float, rows: Any) -> Any:
     """The share of its effect's variance that an edge must explain: none up to 2,000 rows.
 
     Few rows leave so much to chance that only sizeable effects are certain.  With more, the
@@ -44,9 +46,9 @@ def floor(least_share: float, rows: float) -> float:
     Examples
     --------
     >>> floor(0.01, 2000), floor(0.01, 8000)
-    (0.0, 0.0075)
+    (np.float64(0.0), np.float64(0.0075))
     """
-    return least_share * max(0.0, 1 - ROWS / rows)
+    return least_share * np.maximum(0.0, 1 - ROWS / rows)
 
 
 def cut(D: Matrix, d: int, pairs: int, units: int, rows: float) -> float:
@@ -83,10 +85,10 @@ def explained(
     """
     XT, targets, w = rows
     layers = mlp.cast(mlp.unflatten(x, len(XT), hidden), XT.dtype)
-    Z, mean = mlp.first_layer(layers, XT), XT @ w
+    Z, mean = mlp.first_layer(layers, XT), XT @ w if w.ndim == 1 else _own_means(XT, w)
 
     def variance(R: Array) -> Array:
-        return jnp.square(R - (R @ w)[:, None]) @ w
+        return _variance(R, w)
 
     def left(Z: Array) -> Array:
         return variance(mlp.later_layers(layers, Z, activation) - targets)
@@ -148,7 +150,7 @@ def substantial(
     rows: Weighted,
     edges: Mask,
     D: Matrix,
-    least: float,
+    least: Any,  # or one of each variable, (d,)
     *,
     hidden: tuple[int, ...],
     activation: str,
@@ -171,13 +173,13 @@ def substantial(
     """
     kept, count = edges.copy(), edges.sum(axis=0)
     order = np.argsort(np.where(edges, D, np.inf), axis=0, kind="stable")
-    S, (W, x) = _covariance(rows), _first_layer(x, edges, hidden[0])
+    S, (W, x) = _covariances(rows), _first_layer(x, edges, hidden[0])
     whole = W.copy()
     v, s = map(np.asarray, _variances(x, rows, hidden, activation))
     for turn in range(int(count.max(initial=0))):
         W[:] = whole
         for j in np.flatnonzero(turn < count):
-            W[j] = _guessing(W[j], order[turn, j], kept[:, j], S)
+            W[j] = _guessing(W[j], order[turn, j], kept[:, j], S[j % len(S)])
         u = np.asarray(_variances(x, rows, hidden, activation)[0])
         goes = (turn < count) & (u - v < least * s)
         kept[order[turn, goes], goes] = False
@@ -192,9 +194,14 @@ def _first_layer(x: Matrix, edges: Mask, units: int) -> tuple[Matrix, Matrix]:
     return W, x
 
 
-def _covariance(rows: Weighted) -> Matrix:
+def _covariances(rows: Weighted) -> list[Matrix]:
+    """Of the inputs, (d, d): one for all networks, or one for each where rows count differently."""
     XT = np.asarray(rows.XT, np.float64)
-    S = (XT * rows.w) @ XT.T
+    return [_covariance(XT, w) for w in np.atleast_2d(rows.w)]
+
+
+def _covariance(XT: Matrix, w: Matrix) -> Matrix:
+    S = (XT * w) @ XT.T
     variance = np.diag(S)
     return S + np.diag(np.where(variance > 0, RIDGE * variance, 1.0))
 
@@ -215,8 +222,20 @@ def _variances(
     """What each network leaves of its variable's variance, and that variance, (d,)."""
     layers = mlp.cast(mlp.unflatten(x, len(rows.XT), hidden), rows.XT.dtype)
 
-    def variance(R: Array) -> Array:
-        return jnp.square(R - (R @ rows.w)[:, None]) @ rows.w
-
     out = mlp.predict(layers, rows.XT, activation)
-    return variance(out - rows.targets), variance(rows.targets)
+    return _variance(out - rows.targets, rows.w), _variance(rows.targets, rows.w)
+
+
+def _variance(R: Array, w: Array) -> Array:
+    """Of each row of R (d, n), (d,), under weights of rows that sum to one, or of cells."""
+    w = w if w.ndim == 1 else _summing_to_one(w)
+    return over_rows(jnp.square(R - over_rows(R, w)[:, None]), w)
+
+
+def _own_means(XT: Array, w: Array) -> Array:
+    """The mean of every input as the rows count for each network, (inputs, networks, 1, 1)."""
+    return (XT @ _summing_to_one(w).T)[:, :, None, None]
+
+
+def _summing_to_one(w: Array) -> Array:
+    return w / jnp.maximum(w.sum(axis=1, keepdims=True), jnp.finfo(w.dtype).tiny)
