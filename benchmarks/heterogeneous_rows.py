@@ -42,6 +42,7 @@ DATA = {
 GP = {"mechanism": "gp"}
 NONLINEAR = {
     "gp, 10 % minority, scales 1 / 0.1": GP | HALF,
+    "gp, 10 % minority, variances 1 / 0.1": GP | HALF | {"scale_is": "variance"},
     "gp, homogeneous": GP | ALIKE,
     "gp, 2,000 rows + 5 % corrupted": GP | {"corrupt": 0.05, "samples": 2000},
     "gp, 2,000 rows + 10 % corrupted": GP | {"corrupt": 0.1, "samples": 2000},
@@ -82,6 +83,8 @@ def models(learner):
     yield "labelled", learner
     yield "exact raw tau=0.5", rs.ReScore(learner, tau=0.5, loss="raw")
     yield "exact nll tau=0.2", rs.ReScore(learner, tau=0.2)
+    if isinstance(learner, rs.NotearsMLP | rs.GranDAG):  # weights of rows beside those of cells
+        yield "balanced", rs.ReScore(learner, weighting="balanced")
     yield "auto", rs.ReScore(learner)
 
 
@@ -95,7 +98,7 @@ def run(learners):
 
 
 def fit_all(records, learner, name, seed):
-    todo = [w for w, _ in models(rs.Linear()) if records.missing(name, learner, w, seed)]
+    todo = [w for w, _ in models(getattr(rs, learner)()) if records.missing(name, learner, w, seed)]
     if todo:
         data = dataset(name, seed)
         for weights, model in models(getattr(rs, learner)()):

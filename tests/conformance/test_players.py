@@ -37,6 +37,7 @@ from rescore.weightings.environments import Environments
 from rescore.weightings.exact import Exact
 from rescore.weightings.fixed import Drawn, Uniform
 from rescore.weightings.neural import Neural
+from rescore.weightings.precision import Precision
 
 
 @dataclass(frozen=True)
@@ -143,8 +144,8 @@ BY_TAU = {
 
 PAIRS = list(itertools.product(BACKBONES, WEIGHTINGS))
 BACKBONES["notears-mlp, repeated"] = Repeated(BACKBONES["notears-mlp"])
-WEIGHTINGS["balanced"] = Balanced()  # looks at the residuals of whole fits
-PAIRS += [("ordered, repeated", "balanced"), ("notears-mlp, repeated", "balanced")]
+WEIGHTINGS |= {"balanced": Balanced(), "precision": Precision()}  # look at whole fits
+PAIRS += [("ordered, repeated", "balanced"), ("notears-mlp, repeated", "precision")]
 
 
 @pytest.fixture(params=PAIRS, ids=" x ".join)

@@ -141,7 +141,9 @@ def test_an_input_that_another_can_stand_in_for_is_too_small():
     problem = Problem.unconstrained(X)
     both = NotearsMLPBackbone(least_share=0).pruned(problem, problem.prior, graph)
     assert edges(both) == {(0, 1), (0, 2), (1, 2)}
-    assert NotearsMLPBackbone(least_share=0.04).pruned(problem, problem.prior, graph)[:2, 2].sum() == 1
+    assert (
+        NotearsMLPBackbone(least_share=0.04).pruned(problem, problem.prior, graph)[:2, 2].sum() == 1
+    )
 
 
 def test_pruning_a_dag_keeps_what_acts_jointly_and_what_is_required():

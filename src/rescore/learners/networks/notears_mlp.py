@@ -106,6 +106,11 @@ class NotearsMLP(GraphLearner):
     n_starts: int = 1
     random_state: int | None = None
 
+    @property
+    def automatic_weighting(self) -> str:  # type: ignore[override]
+        """Weights of cells along the path; the published objective has weights of rows."""
+        return "precision" if self.scheme == "path" else "balanced"
+
     def backbone(self) -> Backbone:
         """The backbone of the scheme; what is None there has the scheme's own default."""
         seed = check_seed(self.random_state)
@@ -144,6 +149,9 @@ class NotearsMLPBackbone:
     variable i, ``h`` is zero if no cycle of non-zero ``|W_ij|`` is left.  ``L`` is half the
     weighted residual variances: their sum (``variance="equal"``, in units of the noise) or the
     sum of their logarithms (``"unequal"``: each variable has a noise variance of its own).
+
+    With weights of cells (n, d) each variable's residual variance is that of its own column, and
+    so are λ₁, λ₂, what its inputs explain and what chance would let them, by its effective rows.
 
     One step is one stage: first the penalties a on cycles; then three refits of a DAG, each
     followed by pruning of the edges less likely there than not, and of those that explain less
@@ -197,7 +205,7 @@ class NotearsMLPBackbone:
         return outward(path.inputs, state.params.edges)
 
     def step(self, problem: Problem, w: Weights, state: State) -> State:
-        """One stage on the weighted rows or cells; see `_choosing_edges` for the end of the path."""
+        """One stage on the weighted rows or cells; the refits as `_choosing_edges` says."""
         path: _Path = state.params
         w = simplest(w) if path.stage < len(CYCLES) - 1 else _choosing_edges(problem, w)
         required, rows = inward(path.inputs, problem.required), self._weighted(problem, w, path)
@@ -235,8 +243,10 @@ class NotearsMLPBackbone:
         return NetworkEquations.of(layers, columns, kind, W, moments, DEVIATION, unit)
 
     def _weighted(self, problem: Problem, w: Weights, path: _Path) -> Weighted:
-        """The rows; cells of a size at which the networks as they stand cost what they would
-        if all cells were equal, so that the penalties keep their meaning."""
+        """The rows; cells so large that the networks cost now what they would with equal ones.
+
+        The penalties, which are in units of the noise, then keep their meaning.
+        """
         rows = weighted(path.inputs, w)
         if rows.w.ndim == 1:
             return rows
@@ -282,7 +292,7 @@ class NotearsMLPBackbone:
         with float64():
             return objective.run(path.x, rows, path.edges, penalties, most, **kind, equal=equal)
 
-    def _explained(self, x: Matrix, rows: Weighted) -> tuple[Matrix, Matrix]:
+    def _explained(self, x: Any, rows: Weighted) -> tuple[Matrix, Matrix]:
         """What the networks' inputs explain, and what they leave."""
         with float64():
             D, noise = explained(x, rows, **self._networks())

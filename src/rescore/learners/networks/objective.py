@@ -1,7 +1,7 @@
 """One stage of the path to a DAG of networks, as one compiled program."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -94,7 +94,7 @@ def over_rows(Z: Array, w: Array) -> Array:
     return Z @ w if w.ndim == 1 else jnp.sum(Z * w, axis=1)
 
 
-def ridge(layers: mlp.Layers, price: ArrayLike) -> Array:
+def ridge(layers: mlp.Layers, price: ArrayLike) -> Any:
     """``½ λ₂ |W|²``, with one price for all networks or one for each."""
     if jnp.ndim(price) == 0:
         return price * (sum(jnp.sum(jnp.square(W)) for W, _ in layers) / 2)

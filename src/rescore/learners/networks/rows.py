@@ -80,12 +80,12 @@ def weighted(inputs: Inputs, w: Weights) -> Weighted:
            [1.5]], dtype=float32)
     """
     w = simplest(w)
-    if w.ndim == 1:
-        return Weighted(inputs.XT, inputs.targets, _merged(inputs, w[:, None])[0])
     # A small network leaves more of a strong signal than quiet noise does.  By the root of its
     # precision a cell counts halfway between equal noise and noise that is all there is.
-    w = w.membership @ np.sqrt(w.precision) if isinstance(w, Cells) else w
-    return Weighted(inputs.XT, inputs.targets, _merged(inputs, w[:, inputs.columns]))
+    v = w.membership @ np.sqrt(w.precision) if isinstance(w, Cells) else w
+    if v.ndim == 1:
+        return Weighted(inputs.XT, inputs.targets, _merged(inputs, v[:, None])[0])
+    return Weighted(inputs.XT, inputs.targets, _merged(inputs, v[:, inputs.columns]))
 
 
 def _merged(inputs: Inputs, w: Matrix) -> NDArray[np.float32]:
