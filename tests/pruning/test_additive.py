@@ -2,8 +2,13 @@ import numpy as np
 import pytest
 from scipy.optimize import root
 
-from rescore.pruning.cam import cross_products, fitted, likeliest_smoothing, restricted_likelihood
-from rescore.pruning.splines import smooth_term
+from rescore.pruning.cam import (
+    cross_products,
+    fitted,
+    likeliest_smoothing,
+    restricted_likelihood,
+    smooth_term,
+)
 
 
 def products(P, y, functions=10):

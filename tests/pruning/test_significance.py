@@ -2,8 +2,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rescore.pruning.cam import cross_products, fitted, p_values, significant, wald_p_value
-from rescore.pruning.splines import smooth_term
+from rescore.pruning.cam import (
+    cross_products,
+    fitted,
+    p_values,
+    significant,
+    smooth_term,
+    wald_p_value,
+)
 
 
 def equal(n):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rescore.pruning.splines import smooth_term
+from rescore.pruning.cam import smooth_term
 
 
 def equal(n):
