@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -49,8 +49,15 @@ def check_folder(folder: str | os.PathLike[str]) -> Path:
     return path
 
 
-def refuse_others_files(folder: str | os.PathLike[str], ours: str) -> Path:
+def refuse_others_files(
+    folder: str | os.PathLike[str],
+    ours: str,
+    written: Iterable[str] = (),
+    inputs: Iterable[str | os.PathLike[str] | None] = (),
+) -> Path:
     """The folder as `check_folder` gives it, if it is empty or holds ``ours``, our mark.
+
+    None of the ``inputs`` may be one of the files that are ``written`` there.
 
     Examples
     --------
@@ -62,12 +69,19 @@ def refuse_others_files(folder: str | os.PathLike[str], ours: str) -> Path:
     ValueError: '...' is not empty and holds no run.json, so its files may be yours; ...
     """
     path = check_folder(folder)
-    there = [] if not path.is_dir() else [p for p in path.iterdir() if not _is_staged(p)]
+    there = [p for p in path.iterdir() if p.name[:1] != "."] if path.is_dir() else []
     if there and not (path / ours).exists():
         raise ValueError(
             f"'{printable(path.absolute(), 200)}' is not empty and holds no {ours}, so its files "
             "may be yours; nothing is written there. Give a new folder."
         )
+    places = {(path / name).resolve() for name in written}
+    for given in inputs:
+        if given is not None and Path(given).resolve() in places:
+            raise ValueError(
+                f"'{printable(given, 200)}' is read, and would be written over by the results. "
+                "Give another folder."
+            )
     return path
 
 
@@ -226,10 +240,6 @@ def _removed(finished: Path) -> list[str]:
     except FileNotFoundError:
         return []
     return [line for line in lines if Path(line).name == line != ".."]
-
-
-def _is_staged(path: Path) -> bool:
-    return path.name.startswith((UNFINISHED, FINISHED))
 
 
 def _make_durable(scratch: Path, stale: tuple[str, ...]) -> None:

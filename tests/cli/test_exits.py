@@ -83,6 +83,46 @@ def test_bad_files_are_exit_code_2(cli, data, tmp_path):
     assert not (tmp_path / "sim").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (["fit", "weights.csv"], ["weights.csv", "scores.json", "stability.csv"]),
+        (["simulate", "--nodes", 3], ["data.csv", "truth.csv"]),
+        (["advise", "data.csv", "--learner", "linear"], ["data.csv", "advice.svg"]),
+        (["demo"], ["graph.json", "report.html"]),
+        (["reproduce", "sachs", "--tiny"], ["sachs.md", "sachs.html"]),
+    ],
+)
+@pytest.mark.parametrize("where", [".", "", " "])
+def test_files_of_others_are_never_written_over(
+    cli, data, tmp_path, monkeypatch, words, names, where
+):
+    content = data.read_text()
+    data.unlink()
+    monkeypatch.chdir(tmp_path)
+    for name in names:
+        (tmp_path / name).write_text(content)
+    result = cli(*words, "-o", where)
+    assert result.exit_code == 2
+    line = only_line(result.stderr)
+    assert ("Give a new folder" if where == "." else "give a folder") in line
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(
+        names, content
+    )
+
+
+def test_what_is_read_is_never_written_over(cli, data, tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "run.json").write_text("{}")  # an earlier run
+    data.rename(run / "weights.csv")
+    before = (run / "weights.csv").read_text()
+    result = cli("fit", run / "weights.csv", "-o", run)
+    assert result.exit_code == 2
+    assert "would be written over" in only_line(result.stderr)
+    assert (run / "weights.csv").read_text() == before
+
+
 def test_debug_shows_the_traceback_too(cli, data):
     result = cli("fit", data, "--tau", 2, "--debug")
     assert result.exit_code == 2
@@ -163,6 +203,16 @@ def test_the_program_itself(program, truth, tmp_path):
     wrong = program("evaluate", truth, tmp_path / "missing.csv")
     assert wrong.returncode == 2
     assert only_line(wrong.stderr).startswith("error: ")
+
+
+def test_closed_streams_do_no_harm(truth, tmp_path):
+    code = "from rescore.cli import run; run()"
+    words = f'evaluate "{truth}" "{truth}"'
+    for closed in (">&-", "2>&-", "<&- >&- 2>&-"):
+        command = f"'{sys.executable}' -c '{code}' {words} {closed}"
+        assert subprocess.run(command, shell=True, stderr=subprocess.PIPE).returncode == 0
+    wrong = f"'{sys.executable}' -c '{code}' evaluate a.csv b.csv >&- 2>&-"
+    assert subprocess.run(wrong, shell=True).returncode == 2
 
 
 def test_a_closed_pipe_is_quiet(truth):

@@ -22,14 +22,14 @@ def test_a_standardised_fit_says_so(cli, data):
 
 
 def test_the_report_of_a_standardised_fit_tells_it_too(cli, data, tmp_path):
-    words = ("fit", data, "--learner", "linear", "--standardize", "-o", tmp_path)
+    words = ("fit", data, "--learner", "linear", "--standardize", "-o", tmp_path / "run")
     assert cli(*words).exit_code == 0
-    first = (tmp_path / "report.html").read_text()
+    first = (tmp_path / "run" / "report.html").read_text()
     assert "by construction" in first
     assert "was fitted again" not in first
-    (tmp_path / "report.html").unlink()
-    assert cli("report", tmp_path).exit_code == 0
-    assert (tmp_path / "report.html").read_text() == first
+    (tmp_path / "run" / "report.html").unlink()
+    assert cli("report", tmp_path / "run").exit_code == 0
+    assert (tmp_path / "run" / "report.html").read_text() == first
 
 
 def test_json_holds_what_units_finds(cli_json, data, table):
@@ -57,30 +57,32 @@ def test_by_default_only_linear_learners_are_fitted_again(monkeypatch):
 
 
 def test_the_report_tells_it_and_tells_it_again(cli, data, tmp_path):
-    assert cli("fit", data, "--learner", "linear", "-o", tmp_path).exit_code == 0
-    first = (tmp_path / "report.html").read_text()
+    assert cli("fit", data, "--learner", "linear", "-o", tmp_path / "run").exit_code == 0
+    first = (tmp_path / "run" / "report.html").read_text()
     for words in ("<h2>Units</h2>", "unit-made", "left open: ", ", columns in their own units."):
         assert words in first
-    (tmp_path / "report.html").unlink()
-    assert cli("report", tmp_path).exit_code == 0
-    assert (tmp_path / "report.html").read_text() == first
+    (tmp_path / "run" / "report.html").unlink()
+    assert cli("report", tmp_path / "run").exit_code == 0
+    assert (tmp_path / "run" / "report.html").read_text() == first
 
 
 def test_a_run_written_before_there_were_units_is_still_read(cli, data, tmp_path):
-    assert cli("fit", data, "--learner", "linear", "-o", tmp_path, "--no-units").exit_code == 0
-    about = json.loads((tmp_path / "run.json").read_text())
+    assert (
+        cli("fit", data, "--learner", "linear", "-o", tmp_path / "run", "--no-units").exit_code == 0
+    )
+    about = json.loads((tmp_path / "run" / "run.json").read_text())
     del about["units"]
-    (tmp_path / "run.json").write_text(json.dumps(about))
-    assert cli("report", tmp_path).exit_code == 0
-    assert "<h2>Units</h2>" not in (tmp_path / "report.html").read_text()
+    (tmp_path / "run" / "run.json").write_text(json.dumps(about))
+    assert cli("report", tmp_path / "run").exit_code == 0
+    assert "<h2>Units</h2>" not in (tmp_path / "run" / "report.html").read_text()
 
 
 @pytest.mark.parametrize("broken", [{"table": 3}, {"table": [{"cause": "a"}]}, [1]])
 def test_a_spoilt_run_is_refused_with_a_sentence(cli, data, tmp_path, broken):
-    assert cli("fit", data, "--learner", "linear", "-o", tmp_path).exit_code == 0
-    about = json.loads((tmp_path / "run.json").read_text())
-    (tmp_path / "run.json").write_text(json.dumps(about | {"units": broken}))
-    result = cli("report", tmp_path)
+    assert cli("fit", data, "--learner", "linear", "-o", tmp_path / "run").exit_code == 0
+    about = json.loads((tmp_path / "run" / "run.json").read_text())
+    (tmp_path / "run" / "run.json").write_text(json.dumps(about | {"units": broken}))
+    result = cli("report", tmp_path / "run")
     assert result.exit_code == 2
     assert "cannot be used" in result.stderr
 

@@ -6,12 +6,14 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from rescore.experiments.spec import Case, Trial
 from rescore.experiments.store import Store
-from rescore.experiments.sweep import missing, sweep
+from rescore.experiments.sweep import _kept, missing, run_and_write, sweep
 
 pytest.importorskip("distributed")
 
@@ -35,7 +37,9 @@ class Cluster:
     def start(self, *words):
         command = [sys.executable, "-m", "dask", *words]
         quiet = subprocess.DEVNULL
-        return subprocess.Popen(command, stdout=quiet, stderr=quiet)
+        elsewhere = self.file.parent / "elsewhere"  # than the client
+        elsewhere.mkdir(exist_ok=True)
+        return subprocess.Popen(command, stdout=quiet, stderr=quiet, cwd=elsewhere)
 
     def stop(self):
         for process in (*self.workers, self.scheduler):
@@ -76,7 +80,9 @@ def test_a_worker_and_then_the_scheduler_die_and_nothing_is_lost(cluster, tmp_pa
     cluster.scheduler.send_signal(signal.SIGKILL)
     thread.join(timeout=120)
     assert not thread.is_alive()
-    assert ended  # the sweep says that its cluster is gone
+    assert isinstance(ended[0], ConnectionError)  # the sweep says that its cluster is gone
+    assert "does not answer" in str(ended[0])
+    assert "goes on" in str(ended[0])
     done = store.read()
     assert 20 <= len(done) < len(TRIALS)
     left = missing([Case("Linear", trial) for trial in TRIALS], store)
@@ -87,12 +93,18 @@ def test_a_worker_and_then_the_scheduler_die_and_nothing_is_lost(cluster, tmp_pa
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_cluster_gives_the_records_of_this_machine(cluster, tmp_path):
-    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+def test_a_cluster_gives_the_records_of_this_machine(cluster, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    here, there = Store(tmp_path / "here"), Store(Path("there"))  # which workers know otherwise
     sweep(TRIALS[:4], here)
     sweep(TRIALS[:4], there, engine="dask", scheduler=cluster.address)
     scores = [{k: r["result"]["shd"] for k, r in s.read().items()} for s in (here, there)]
     assert scores[0] == scores[1]
+    task = partial(run_and_write, folder=tmp_path / "file" / "no folder", limit=60.0)
+    (tmp_path / "file").write_text("")
+    record = task(TRIALS[5])  # a worker whose disk is another one
+    assert _kept(record, there)["status"] == "ok"
+    assert there.read()[TRIALS[5].key] == record
 
 
 def test_a_cluster_needs_an_address(tmp_path):

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from rescore import simulate
+from rescore.experiments import running, workers
 from rescore.experiments import store as store_module
 from rescore.experiments.running import dataset, run_trial
 from rescore.experiments.spec import Case, Trial, read_experiment
@@ -214,8 +215,67 @@ def test_a_full_disk_leaves_no_partial_record(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        sweep(trials(1), Store(tmp_path))
+        Store(tmp_path).write(GOOD)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_record_that_cannot_be_written_ends_the_sweep_in_a_sentence(tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(OSError, match=r"A record could not be written: .*Not a directory"):
+        sweep(trials(1), Store(tmp_path / "file" / "records"))
+
+
+def serving(what):
+    """The code of a worker in which the trial of seed 1 does something else."""
+    return f"""
+import os, signal, time
+from rescore.experiments import workers
+run = workers.run_trial
+def odd(trial, limit):
+    if trial.seed == 1:
+        {what}
+    return run(trial, limit)
+workers.run_trial = odd
+workers.serve()
+"""
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_trial_that_ends_its_process_is_set_aside_and_the_others_go_on(
+    tmp_path, monkeypatch, jobs
+):
+    monkeypatch.setattr(workers, "CODE", serving("os.kill(os.getpid(), signal.SIGKILL)"))
+    sweep(trials(3), Store(tmp_path), jobs=jobs)
+    found = Store(tmp_path).read()
+    statuses = [found[trial.key]["status"] for trial in trials(3)]
+    assert statuses == ["ok", "failed", "ok"]
+    assert "died 2 times (SIGKILL)" in found[trials(3)[1].key]["error"]
+    assert missing(cases(trials(3)), Store(tmp_path)) == []
+
+
+def test_the_limit_stops_a_step_that_never_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(workers, "CODE", serving("time.sleep(1000)"))
+    monkeypatch.setattr(workers, "GRACE", 0.0)
+    began = time.monotonic()
+    sweep(trials(3)[1:], Store(tmp_path), limit=5.0)
+    assert time.monotonic() - began < 100
+    found = Store(tmp_path).read()
+    assert [found[trial.key]["status"] for trial in trials(3)[1:]] == ["timed out", "ok"]
+
+
+def test_numbers_that_are_not_finite_are_a_failure_of_the_trial_alone(monkeypatch):
+    monkeypatch.setattr(
+        running, "_measured", lambda *_: {"status": "ok", "result": {"shd": float("nan")}}
+    )
+    record = run_trial(trials(1)[0])
+    assert record["status"] == "failed"
+    assert "result" not in record
+
+
+@pytest.mark.parametrize("limit", [float("nan"), -1.0, 0.0, float("inf")])
+def test_a_limit_is_a_positive_number(tmp_path, limit):
+    with pytest.raises(ValueError, match="limit must be a number above 0"):
+        sweep(trials(1), Store(tmp_path), limit=limit)
 
 
 LONG_SWEEP = """
@@ -236,19 +296,39 @@ sweep(trials, Store(Path(sys.argv[1])), jobs=int(sys.argv[2]))
 def test_a_sweep_stopped_in_the_middle_loses_and_corrupts_nothing(tmp_path, how, jobs):
     folder = tmp_path / "records"
     command = [sys.executable, "-c", LONG_SWEEP, str(folder), str(jobs)]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     while len(list(folder.glob("*.json"))) < 5:
         assert process.poll() is None
         time.sleep(0.01)
     os.killpg(process.pid, how)
-    process.wait(timeout=30)
-    time.sleep(0.2)
+    _, told = process.communicate(timeout=60)
+    assert "_shutdown" not in told
+    assert "Exception ignored" not in told
     written = list(folder.glob("*.json"))
     records = Store(folder).read()
     assert 5 <= len(records) == len(written) < 5000
     assert all(record["status"] == "ok" for record in records.values())
     runs = [Trial(DATA, {"learner": "Linear"}, seed) for seed in range(5000)]
     assert len(missing(cases(runs), Store(folder))) == 5000 - len(written)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["kill -9", "terminate"])
+def test_workers_end_with_the_process_that_started_them(tmp_path, how):
+    folder = tmp_path / "records"
+    command = [sys.executable, "-c", LONG_SWEEP, str(folder), "2"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    while len(list(folder.glob("*.json"))) < 5:
+        assert process.poll() is None
+        time.sleep(0.01)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    assert len(children) == 2
+    process.send_signal(how)
+    process.wait(timeout=30)
+    until = time.monotonic() + 30
+    while any(Path("/proc", child).exists() for child in children):
+        assert time.monotonic() < until, "a worker has stayed"
+        time.sleep(0.05)
+    assert all(record["status"] == "ok" for record in Store(folder).read().values())
 
 
 def test_two_sweeps_in_one_folder_end_with_every_record_once(tmp_path):
@@ -293,6 +373,9 @@ def test_an_experiment_goes_through_all_combinations(tmp_path):
     assert {case.trial.method["parameters"]["lambda1"] for case in quick} == {0.01, 0.1}
 
 
+REST = "\n[data]\nsource='simulate'\n[methods]\nname='a'\nlearner='b'"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -301,6 +384,16 @@ def test_an_experiment_goes_through_all_combinations(tmp_path):
         ("title='a'\ncolour='red'\n[data]\nsource='simulate'\n[methods]\n", "has 'colour'"),
         ("title='a'\n[data]\nnodes=3\n[methods]\nname='a'\nlearner='b'", "needs a source"),
         ("title='a'\n[data]\nsource='simulate'\n[methods]\nname='a'", "a name and a learner"),
+        ("title=1" + REST, "'title' in the experiment must be a text, got 1"),
+        ("title='a'\nquick=3" + REST, "'quick' in the experiment must be a table, got 3"),
+        ("title='a'\nseeds='many'" + REST, "seeds must be a whole number"),
+        ("title='a'\ndata=[1]\n[methods]\nname='a'\nlearner='b'", "must be a table, got 1"),
+        ("title='a'" + REST + "\nover=3", "'over' in each .* must be a table, got 3"),
+        ("title='a'" + REST + "\nover={'a.b'=3}", "must be a list, got 3"),
+        ("title='a'" + REST + "\nwhere={nodes=5}", "must be a list, got 5"),
+        ("title='a'" + REST + "\nparameters='x'", "'parameters' in each .* must be a table"),
+        ("title='a'" + REST + "\nsearch={'rescore.tau'=1}", "a list of choices, or a table"),
+        ("title='a'" + REST + "\n[quick]\nseeds=1.5", "seeds must be a whole number"),
     ],
 )
 def test_a_bad_file_is_refused_in_a_sentence(tmp_path, text, words):

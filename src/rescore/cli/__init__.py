@@ -3,6 +3,7 @@
 Nothing heavy is imported before a command runs, so that ``rescore --help`` answers at once.
 """
 
+import os
 import sys
 from typing import Annotated
 
@@ -58,7 +59,18 @@ def _main(
 
 def run() -> None:
     """The program ``rescore``."""
+    _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal without Unicode shows escapes instead
             stream.reconfigure(errors="backslashreplace")
     app()
+
+
+def _open_what_is_closed() -> None:
+    """Started with ``>&-``, a file of results would become the place that libraries print to."""
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(handle)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for good

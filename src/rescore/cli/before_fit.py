@@ -37,6 +37,7 @@ from rescore.cli.options import (
     SheetOption,
     ThousandsOption,
     WeightsOption,
+    folder_named,
     in_commas,
     names_in,
 )
@@ -169,7 +170,10 @@ def advise_command(
     data: DataArgument,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Folder for the table and the figure of the path."),
+        typer.Option(
+            "--output", "-o", parser=folder_named, metavar="PATH",
+            help="Folder for the table and the figure of the path.",
+        ),
     ] = None,
     learner: LearnerOption = RECOMMENDED_WORD,
     lambdas: Annotated[
@@ -210,10 +214,10 @@ def advise_command(
     """Recommend a penalty and a threshold for a table, without any true graph."""
     from rescore.cli.table_input import asked_for
     from rescore.cli.terminal import noted_warnings
-    from rescore.staging import check_folder
+    from rescore.staging import refuse_others_files
 
     if output is not None:
-        check_folder(output)
+        refuse_others_files(output, "advice.csv")
     with noted_warnings():
         settings: dict[str, Any] = {"standardize": standardize, "random_state": seed}
         settings |= {"missing": missing, "categories": categories}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from rescore.cli.options import DebugOption, JsonOption
+from rescore.cli.options import DebugOption, JsonOption, folder_named
 
 if TYPE_CHECKING:
     from rescore.data.dataset import Dataset
@@ -33,20 +33,23 @@ class Pair(NamedTuple):
 
 def demo_command(
     ctx: typer.Context,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path(
-        "demo"
-    ),
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", parser=folder_named, metavar="PATH", help="Folder for the results."
+        ),
+    ] = Path("demo"),
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Learn two graphs, plainly and with weights: of hidden groups, and of Sachs et al. (2005)."""
     from rescore.cli.terminal import noted_warnings
     from rescore.data.sachs import load_sachs
-    from rescore.report.run import Run
-    from rescore.staging import check_folder
+    from rescore.report.run import ABOUT_FILE, Run
+    from rescore.staging import refuse_others_files
     from rescore.studies.check import check
 
-    check_folder(output)
+    refuse_others_files(output, ABOUT_FILE)
     with noted_warnings() as notes:
         simulated, proteins = _fitted(hidden_groups()), _fitted(load_sachs())
     data = proteins.data
@@ -142,10 +145,10 @@ def _fitted(data: "Dataset") -> Pair:
 
 def _finish(run: "Run", simulated: Pair, proteins: Pair, output: Path, as_json: bool) -> None:
     from rescore.cli.run_summary import run_as_data
-    from rescore.cli.terminal import print_files, print_json, uninterrupted
+    from rescore.cli.terminal import noted_warnings, print_files, print_json, uninterrupted
     from rescore.report.folder import write_run
 
-    with uninterrupted():
+    with uninterrupted(), noted_warnings():
         files = write_run(output, run)
     if as_json:
         baselines = {name: scores.as_dict() for name, scores in run.baselines.items()}

@@ -50,6 +50,7 @@ from rescore.cli.options import (
     UnitsOption,
     VerboseOption,
     WeightsOption,
+    folder_named,
 )
 from rescore.cli.refits import comparison_of, plain_of, stability_of, stopped_early, units_of
 
@@ -67,7 +68,14 @@ def fit_command(
     data: DataArgument,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Folder for the results; without it none is written."),
+        typer.Option(
+            "--output",
+            "-o",
+            parser=folder_named,
+            metavar="PATH",
+            help="A new folder for the results, or that of an earlier run; without it none is "
+            "written.",
+        ),
     ] = None,
     learner: LearnerOption = RECOMMENDED_WORD,
     lambda1: Lambda1Option = None,
@@ -112,12 +120,14 @@ def fit_command(
     """Learn a causal graph and row weights from a table."""
     from rescore.cli.terminal import noted_warnings
     from rescore.metrics import evaluate
-    from rescore.report.run import Run
-    from rescore.staging import check_folder
+    from rescore.report.folder import RUN_FILES
+    from rescore.report.run import ABOUT_FILE, Run
+    from rescore.staging import refuse_others_files
     from rescore.studies.check import check
 
     if output is not None:
-        check_folder(output)
+        inputs = (data, truth, groups, knowledge)
+        refuse_others_files(output, ABOUT_FILE, RUN_FILES, inputs)
     with noted_warnings() as notes:
         settings = {
             "lambda1": lambda1,
@@ -245,12 +255,12 @@ def _finish(
         written,
     )
     from rescore.cli.run_summary import print_run, run_as_data
-    from rescore.cli.terminal import print_json, uninterrupted
+    from rescore.cli.terminal import noted_warnings, print_json, uninterrupted
     from rescore.report.folder import write_run
 
     files = []
     if output is not None:
-        with uninterrupted():
+        with uninterrupted(), noted_warnings():
             files = write_run(output, run)
     stability: Any = None
     added: list[str] = []

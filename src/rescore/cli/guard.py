@@ -133,6 +133,8 @@ def _exit_code(command: Callable[[], Any], debug: bool) -> int:
 def _described(error: Exception) -> tuple[str, int]:
     """What to say about an exception, and the exit code."""
     text = str(error) or type(error).__name__
+    if isinstance(error, ConnectionError):  # the call was right
+        return f"error: {text}", 1
     if isinstance(error, BAD_INPUT):
         return f"error: {text}", 2
     return f"error: {type(error).__name__}: {text} (unexpected; run again with --debug)", 1

@@ -37,6 +37,7 @@ __all__ = [
     "WeightsOption",
     "default_of",
     "edge_pairs",
+    "folder_named",
     "in_commas",
     "names_among",
     "names_in",
@@ -158,6 +159,19 @@ CompareOption = Annotated[
 ResamplesOption = Annotated[
     int, typer.Option(help="How many resamples --compare draws.", rich_help_panel=AFTER)
 ]
+
+
+def folder_named(text: str) -> Path:
+    """The folder of that name; an empty name would be the current one, by accident.
+
+    Examples
+    --------
+    >>> folder_named("run").name
+    'run'
+    """
+    if not str(text).strip():
+        raise typer.BadParameter("it has no name in it; give a folder, such as -o run.")
+    return Path(text)
 
 
 def default_of(estimator: str, parameter: str) -> str:

@@ -127,12 +127,12 @@ def written(
     stability: "Stability", run: "Run", output: Path | None
 ) -> tuple["Stability", list[str]]:
     """The same, once its files and the new report are in the folder; with their names."""
-    from rescore.cli.terminal import uninterrupted
+    from rescore.cli.terminal import noted_warnings, uninterrupted
     from rescore.report.folder import write_stability
 
     if output is None:
         return stability, []
-    with uninterrupted():
+    with uninterrupted(), noted_warnings():
         return stability, write_stability(output, run, stability)
 
 

@@ -1,11 +1,13 @@
 """``rescore reproduce``: the paper's experiments, or one's own, from their declarations."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rescore.cli.options import DebugOption
+from rescore.cli.guard import one_line
+from rescore.cli.options import DebugOption, folder_named
 
 if TYPE_CHECKING:
     from rescore.experiments.spec import Experiment
@@ -26,9 +28,12 @@ def reproduce_command(
     page: Annotated[
         bool, typer.Option("--page", help="Only render the pages from the records there are.")
     ] = False,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Records and pages.")] = Path(
-        "results"
-    ),
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", parser=folder_named, metavar="PATH", help="Records and pages."
+        ),
+    ] = Path("results"),
     jobs: Annotated[int, typer.Option(help="Processes on this machine.")] = 1,
     engine: Annotated[str, typer.Option(help="joblib (this machine) or dask (a cluster).")] = (
         "joblib"
@@ -49,21 +54,41 @@ def reproduce_command(
     from rescore.experiments.pages import write_pages
     from rescore.experiments.spec import declared, find
     from rescore.experiments.store import Store
+    from rescore.staging import refuse_others_files
+    from rescore.validation import check_integer, check_number
 
     if listed:
         for experiment in declared():
             print(f"{experiment.name:32} {experiment.title}")
         return
+    check_number("--limit", limit, above=0)
+    check_integer("--jobs", jobs, at_least=1)
     chosen = [find(name) for name in names] if names else declared()
     size = "tiny" if tiny else "full" if full else "quick"
-    store = Store(output / "records")
+    store = Store(refuse_others_files(output, "records") / "records")
+    failures = 0
     if not page:
         where = {"jobs": jobs, "engine": engine, "scheduler": scheduler, "limit": limit}
-        _run(chosen, size, store, again, where)
+        failures = _run(chosen, size, store, again, where)
         _search(chosen, size, store, asks, where)
     store.pack()
     for path in write_pages(chosen, store, output, size):
         print(path)
+    _tell_what_is_wrong(store, failures)
+
+
+def _tell_what_is_wrong(store: Any, failures: int) -> None:
+    """Name files that hold something else; exit 1 where trials have come to nothing."""
+    from rescore.text import listing
+
+    odd = store.passed_over()
+    if odd:
+        told = f"warning: in {store.folder}, {listing(odd)} hold lines that are no records; they "
+        print(one_line(told + "were passed over and left as they are."), file=sys.stderr)
+    if failures:
+        told = f"error: {failures} trials failed or timed out; --again tries them again."
+        print(told, file=sys.stderr)
+        raise typer.Exit(1)
 
 
 def _search(
@@ -84,10 +109,10 @@ def _search(
 
 def _run(
     chosen: list["Experiment"], size: str, store: Any, again: bool, where: dict[str, Any]
-) -> None:
-    """Sweep what is missing, with a bar and an estimate of the time left."""
+) -> int:
+    """Sweep what is missing, with a bar and an estimate of the time left; how many have failed."""
     from rescore.cli.terminal import counter
-    from rescore.experiments.sweep import missing, sweep
+    from rescore.experiments.sweep import AGAIN, missing, sweep
 
     cases = [case for experiment in chosen for case in experiment.cases(size)]
     trials = missing(cases, store, again)
@@ -101,3 +126,6 @@ def _run(
         sweep(trials, store, on_record=on_record, **where)
     done = len(trials) - len(bad)
     print(f"{len(cases) - len(trials)} trials were there, {done} ended well, {len(bad)} did not.")
+    there = store.read()
+    wanted = {case.trial.key for case in cases} & there.keys()
+    return sum(there[key]["status"] in AGAIN for key in wanted)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rescore.cli.options import DebugOption, JsonOption
+from rescore.cli.options import DebugOption, JsonOption, folder_named
 
 if TYPE_CHECKING:
     from rescore.data.dataset import Dataset
@@ -21,7 +21,12 @@ Direction = Annotated[
 
 
 def simulate_command(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the files.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", parser=folder_named, metavar="PATH", help="Folder for the files."
+        ),
+    ],
     graph: Annotated[str, typer.Option(help="er or sf.")] = "er",
     nodes: Annotated[int, typer.Option(help="Number of variables.")] = 20,
     degree: Annotated[int, typer.Option(help="Edges per node.")] = 2,
@@ -43,9 +48,9 @@ def simulate_command(
     """Draw a random graph and data from it: data.csv, truth.csv, groups.csv, simulate.json."""
     from rescore.cli.terminal import uninterrupted
     from rescore.data import simulate
-    from rescore.staging import check_folder
+    from rescore.staging import refuse_others_files
 
-    check_folder(output)
+    refuse_others_files(output, "simulation.json")
     parameters: dict[str, Any] = {
         "graph": graph, "degree": degree, "nodes": nodes, "samples": samples,
         "mechanism": mechanism, "noise": noise, "groups": _shares(groups),

@@ -23,7 +23,7 @@ from rescore.text import listing
 from rescore.validation import check_choice, check_number
 from rescore.weightings.neural import Neural
 
-__all__ = ["dataset", "learner", "run_trial", "split"]
+__all__ = ["dataset", "failed", "learner", "out_of_time", "run_trial", "split"]
 
 DIGITS = 6  # of numbers that are kept for every row
 
@@ -49,11 +49,24 @@ def run_trial(trial: Trial, limit: float = 3600.0) -> Record:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return record | _measured(trial, limit)
+            record |= _measured(trial, limit)
+        json.dumps(record, allow_nan=False)
     except OutOfTimeError:
-        return record | {"status": "timed out", "error": f"It took more than {limit:g} seconds."}
+        return out_of_time(trial, limit)
     except Exception as error:
-        return record | {"status": "failed", "error": f"{type(error).__name__}: {error}"}
+        return failed(trial, f"{type(error).__name__}: {error}")
+    return record
+
+
+def out_of_time(trial: Trial, limit: float) -> Record:
+    """The record of a trial that was stopped."""
+    error = f"It took more than {limit:g} seconds."
+    return {"key": trial.key, "trial": trial.content, "status": "timed out", "error": error}
+
+
+def failed(trial: Trial, error: str) -> Record:
+    """The record of a trial that came to nothing."""
+    return {"key": trial.key, "trial": trial.content, "status": "failed", "error": error}
 
 
 def dataset(spec: Mapping[str, Any], seed: int) -> Dataset:

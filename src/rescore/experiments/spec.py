@@ -31,6 +31,13 @@ SIZES = ("full", "quick", "tiny")
 PROTOCOLS = ("honest", "oracle")
 TINY_SAMPLES, TINY_NODES = 120, 11  # as many columns as Sachs has
 KNOWN = {"title", "about", "published", "protocol", "figure", "seeds", "data", "methods", "quick"}
+TEXTS = ("title", "about", "published", "figure")
+TABLES = ("parameters", "rescore", "search")
+NEEDED = {
+    "data": {"source": 'a source, such as "simulate"'},
+    "methods": {"name": "a name", "learner": "a learner"},
+}
+WORDS: dict[Any, str] = {str: "a text", dict: "a table", list: "a list"}
 
 Spec = dict[str, Any]
 
@@ -192,6 +199,8 @@ def assign(spec: Spec, path: str, value: Any) -> None:
     *tables, last = path.split(".")
     for name in tables:
         spec = spec.setdefault(name, {})
+        if not isinstance(spec, dict):
+            raise ValueError(f"'{printable(path)}' leads into '{printable(name)}', no table.")
     spec[last] = value
 
 
@@ -221,14 +230,50 @@ def _check(content: Mapping[str, Any], where: str) -> None:
     if unknown or missing:
         what = f"has {listing(sorted(unknown))}" if unknown else f"lacks {listing(sorted(missing))}"
         raise ValueError(f"'{where}' {what}. An experiment has {', '.join(sorted(KNOWN))}.")
-    check_choice("protocol", content.get("protocol", "honest"), PROTOCOLS)
-    check_integer("seeds", content.get("seeds", 10), at_least=1)
-    for block in _tables(content["data"]):
-        if "source" not in block:
-            raise ValueError(f"'{where}': each [[data]] needs a source, such as \"simulate\".")
-    for block in _tables(content["methods"]):
-        if not {"name", "learner"} <= set(block):
-            raise ValueError(f"'{where}': each [[methods]] needs a name and a learner.")
+    try:
+        check_choice("protocol", content.get("protocol", "honest"), PROTOCOLS)
+        check_integer("seeds", content.get("seeds", 10), at_least=1)
+        _check_types("the experiment", content, dict.fromkeys(TEXTS, str) | {"quick": dict})
+        _check_lists("[quick]", content.get("quick", {}))
+        for kind, needed in NEEDED.items():
+            for block in _tables(content[kind]):
+                _check_block(f"each [[{kind}]]", block, needed)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"'{where}': {error}") from None
+
+
+def _check_block(what: str, block: Any, needed: Mapping[str, str]) -> None:
+    if not isinstance(block, dict):
+        raise ValueError(f"{what} must be a table, got {printable(block)}.")
+    if not needed.keys() <= block.keys():
+        raise ValueError(f"{what} needs {' and '.join(needed.values())}.")
+    _check_types(what, block, dict.fromkeys(needed, str) | dict.fromkeys(TABLES, dict))
+    _check_lists(what, block)
+    for name, space in block.get("search", {}).items():
+        bounds = isinstance(space, dict) and {"low", "high"} <= space.keys()
+        if not (isinstance(space, list) and space) and not bounds:
+            raise ValueError(
+                f"{what}: the search of {printable(name)} takes a list of choices, or a table "
+                f"with low and high; got {printable(space)}."
+            )
+
+
+def _check_lists(what: str, block: Mapping[str, Any]) -> None:
+    """Values to go through or to stay with are tables of lists; seeds are counted."""
+    check_integer("seeds", block.get("seeds", 1), at_least=1)
+    for table in ("over", "where"):
+        _check_types(what, block, {table: dict})
+        lists = block.get(table, {})
+        _check_types(f"{table} of {what}", lists, dict.fromkeys(lists, list))
+
+
+def _check_types(what: str, block: Mapping[str, Any], kinds: Mapping[str, type]) -> None:
+    for name, kind in kinds.items():
+        if name in block and not isinstance(block[name], kind):
+            raise ValueError(
+                f"'{printable(name)}' in {what} must be {WORDS[kind]}, got "
+                f"{printable(block[name])}."
+            )
 
 
 def _expanded(block: Spec) -> Iterator[Spec]:
