@@ -1,7 +1,7 @@
-"""What every learner shares: a fit from X to the learned attributes, and what they answer."""
+"""What every learner shares: a fit from X to the learned attributes."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from rescore.algorithm import Record
-from rescore.equations import draw, log_likelihoods, partial_dependence
 from rescore.fitting import (
     BY_NOISE,
     EVERY_EDGE,
@@ -23,16 +22,15 @@ from rescore.fitting import (
 )
 from rescore.graph.io import to_networkx
 from rescore.known_edges import Edges, Known, as_knowledge
-from rescore.learners.parameters import Parametrised, check_fitted
+from rescore.learners.answers import Answers
+from rescore.learners.parameters import check_fitted
 from rescore.learners.wrappers import Repeated, from_several_starts
 from rescore.protocols import Backbone, Status, Weighting
 from rescore.tables.convert import DataWarning
-from rescore.tables.opening import Opening, number_of, numbered
-from rescore.tables.table import Table, has_names, names_index, rows_like
-from rescore.text import listing
-from rescore.validation import check_integer, check_number, check_seed
+from rescore.tables.opening import Opening
+from rescore.tables.table import has_names, names_index
+from rescore.validation import check_integer, check_seed
 from rescore.verdicts import edges
-from rescore.weight_box import prior_weights
 from rescore.weightings.fixed import Uniform
 
 if TYPE_CHECKING:
@@ -48,7 +46,7 @@ class InnerPlayer:
     whole_fits: bool = False  # whether they move between fits rather than between steps
 
 
-class StructureLearner(Parametrised):
+class StructureLearner(Answers):
     """What all estimators share: the learned attributes, and what can be asked of them.
 
     Attributes
@@ -141,134 +139,6 @@ class StructureLearner(Parametrised):
         if cells is None:
             cells = np.repeat(w.to_numpy()[:, None], len(names), axis=1)
         return pd.DataFrame(np.asarray(cells), w.index, names)
-
-    def predict(self, X: Any) -> pd.DataFrame:
-        """Each variable of each row of X, from its parents there; one without parents, its mean.
-
-        Examples
-        --------
-        >>> from rescore import Linear, simulate
-        >>> X = simulate(nodes=3, degree=1, random_state=100).X
-        >>> Linear().fit(X).predict(X.head(2)).shape
-        (2, 3)
-        """
-        table = self._rows(X)
-        names = self.adjacency_matrix_.columns
-        return pd.DataFrame(self.equations_.predict(table.values), table.index, names)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The mean over rows of ``Σ_j log N(x_j; x̂_j, σ_j²)``, best on rows not seen by the fit.
-
-        ``x̂`` is what `predict` says and σ² is ``noise_variance_``; y is ignored, and so are
-        columns that were constant in the fit.
-
-        Examples
-        --------
-        >>> from rescore import Linear, simulate
-        >>> X = simulate(nodes=3, degree=1, random_state=100).X
-        >>> print(f"{Linear().fit(X[:1000]).score(X[1000:]):.0f}")
-        -4
-        """
-        table = self._rows(X)
-        w = prior_weights(sample_weight, len(table.values))
-        noise = np.asarray(self.noise_variance_, dtype=np.float64)
-        rows = log_likelihoods(self.equations_, noise, table.values)
-        return float(w[w > 0] @ rows[w > 0])
-
-    def effect(self, X: Any, cause: Any, effect: Any, *, points: int = 50) -> pd.Series:
-        """How ``effect`` depends on ``cause`` along their edge (partial dependence).
-
-        The mean of what `predict` says of ``effect`` over the rows of X, with ``cause`` set to
-        each of so many values between its least and its largest.  Without an edge it is constant.
-
-        Examples
-        --------
-        >>> import numpy as np, pandas as pd
-        >>> from rescore import Linear
-        >>> rain = np.random.default_rng(0).normal(size=500)
-        >>> X = pd.DataFrame({"rain": rain, "grass": 2 * rain + rain[::-1]})
-        >>> curve = Linear().fit(X).effect(X, "rain", "grass", points=3)
-        >>> bool(np.allclose(np.diff(curve) / np.diff(curve.index), 2, atol=0.2))
-        True
-        """
-        table = self._rows(X)
-        i, j = (self._position(name) for name in (cause, effect))
-        least, largest = table.values[:, i].min(), table.values[:, i].max()
-        values = np.linspace(least, largest, check_integer("points", points, at_least=2))
-        levels = self.categories_.get(cause)
-        if levels is not None:
-            values = np.arange(len(levels), dtype=np.float64)
-        curve = partial_dependence(self.equations_, table.values, i, j, values)
-        return pd.Series(curve, pd.Index(levels or values, name=cause), name=effect)
-
-    def sample(self, n: int, *, random_state: int = 0) -> pd.DataFrame:
-        """So many new rows from the fitted equations with Gaussian noise of ``noise_variance_``.
-
-        Examples
-        --------
-        >>> from rescore import Linear, simulate
-        >>> model = Linear().fit(simulate(nodes=3, degree=1, random_state=100).X)
-        >>> model.sample(5).shape
-        (5, 3)
-        """
-        return self.intervene({}, n, random_state=random_state)
-
-    def intervene(
-        self, do: Mapping[Any, float], n: int = 1000, *, random_state: int = 0
-    ) -> pd.DataFrame:
-        """New rows as `sample` gives them, with the variables in ``do`` set to their values.
-
-        The same ``random_state`` gives the same individuals whatever is done to them.
-
-        Examples
-        --------
-        >>> import numpy as np, pandas as pd
-        >>> from rescore import Linear
-        >>> rain = np.random.default_rng(0).normal(size=500)
-        >>> X = pd.DataFrame({"rain": rain, "grass": 2 * rain + rain[::-1]})
-        >>> model = Linear().fit(X)
-        >>> dry, wet = (model.intervene({"rain": value})["grass"].mean() for value in (0, 1))
-        >>> bool(1.8 < wet - dry < 2.2), bool(model.intervene({"grass": 9})["rain"].mean() < 1)
-        (True, True)
-        """
-        check_fitted(self)
-        open_ = [name for name in self.categories_ if name not in do]
-        if open_:
-            raise ValueError(
-                f"New rows need a level of the categories {listing(open_)}, which the model does "
-                f"not draw: intervene({{{open_[0]!r}: {self.categories_[open_[0]][0]!r}}}, ...)."
-            )
-        fixed = {self._position(name): self._set(name, value) for name, value in do.items()}
-        rng = np.random.default_rng(check_integer("random_state", random_state, at_least=0))
-        W = self.adjacency_matrix_
-        variance = np.asarray(self.noise_variance_, dtype=np.float64)
-        count = check_integer("n", n, at_least=1)
-        X = pd.DataFrame(
-            draw(self.equations_, W.to_numpy(), variance, count, rng, fixed), columns=W.columns
-        )
-        for name in self.categories_:
-            X[name] = do[name]
-        return X
-
-    def _rows(self, X: Any) -> Table:
-        check_fitted(self)
-        coded = numbered(X, self.categories_) if self.categories_ else X
-        return rows_like(coded, tuple(self.adjacency_matrix_.columns), type(self).__name__)
-
-    def _set(self, name: Any, value: Any) -> float:
-        """The value of a variable as a number: of a category, which of its levels it is."""
-        levels = self.categories_.get(name)
-        if levels is None:
-            return check_number(f"do[{name!r}]", value)
-        return number_of(name, value, levels)
-
-    def _position(self, name: Any) -> int:
-        names = list(self.adjacency_matrix_.columns)
-        if name not in names:
-            raise ValueError(
-                f"{listing([name])} is not among the variables of the fit: {listing(names)}."
-            )
-        return names.index(name)
 
     def _store(self, X: Any, fitted: Fitted) -> Self:
         table, result = fitted.table, fitted.result
