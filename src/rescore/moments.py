@@ -294,6 +294,20 @@ def evenly_spaced(n: int, most: int) -> NDArray[np.intp]:
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp))
 
 
+def share_below(score: Matrix, counts: Matrix) -> Matrix:
+    """The share of the rows up to and including each in the order of the score, (n,).
+
+    Examples
+    --------
+    >>> share_below(np.array([3.0, 1.0]), np.array([1.0, 3.0]))
+    array([1.  , 0.75])
+    """
+    order = np.argsort(score, kind="stable")
+    below = np.empty(len(score))
+    below[order] = np.cumsum(counts[order]) / counts.sum()
+    return below
+
+
 def standardised(X: Matrix, w: Matrix) -> Standardised:
     """Mean zero and deviation one under weights that sum to one; constant columns become zero.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rescore.moments import Matrix
+from rescore.moments import Matrix, share_below
 
 MOST_ITERATIONS, SETTLED = 100, 1e-6  # of EM; log-likelihood per row
 RACE = 8  # iterations from every start before only the likeliest goes on
@@ -193,20 +193,6 @@ def _by_pattern(Y: Matrix, counts: Matrix, K: int) -> NDArray[np.intp]:
 def _by_size(below: Matrix, K: int, tail: float) -> NDArray[np.intp]:
     """The ``tail`` of the rows that fit worst, cut again for every further group, (n,)."""
     return np.searchsorted([1 - tail * 4.0**-k for k in range(K - 1)], below)
-
-
-def share_below(score: Matrix, counts: Matrix) -> Matrix:
-    """The share of the rows up to and including each in the order of the score, (n,).
-
-    Examples
-    --------
-    >>> share_below(np.array([3.0, 1.0]), np.array([1.0, 3.0]))
-    array([1.  , 0.75])
-    """
-    order = np.argsort(score, kind="stable")
-    below = np.empty(len(score))
-    below[order] = np.cumsum(counts[order]) / counts.sum()
-    return below
 
 
 def _softened(group: NDArray[np.intp], K: int) -> Matrix:

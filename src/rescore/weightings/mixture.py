@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rescore.moments import Matrix, evenly_spaced
+from rescore.moments import Matrix, evenly_spaced, share_below
 from rescore.solvers.compilation import compiled
-from rescore.weightings.groups import share_below
 
 MOST_ITERATIONS, SETTLED = 200, 1e-6  # of EM; log-likelihood per row
 RACE = 8  # iterations of every way to split a group; only the best goes on
