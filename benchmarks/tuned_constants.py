@@ -166,6 +166,7 @@ variables, CYCLES, FIRST, PATH, REFIT, WITHOUT_PATH (a schedule and a budget), S
 steps to the cut-off), SMOOTH, the half of a variance below which noise is no measure, RIDGE; in the
 weights FARTHEST, PULL, SMALLEST, ROUNDS and the floors tau.  They were chosen by hand, or by SHD on
 simulated data (seeds 100-119).  neighbours=0.75 and cutoff=0.001 of GranDAG are the published ones.
+The null of the Gaussian processes' relevances is in relevance_by_chance.py.
 """
 
 

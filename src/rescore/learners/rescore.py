@@ -50,8 +50,8 @@ class ReScore(StructureLearner):
         found in the learner's own residuals.  Rows that look alike keep equal weights.  "exact"
         gives the rows that fit worst the ceiling of the box, "neural" lets the paper's network
         learn them.  "auto" is exact if ``tau`` is given, otherwise what suits the learner:
-        environments with linear ones, precision with additive ones and Gaussian processes,
-        balanced with networks.
+        environments with linear ones, precision with additive ones, Gaussian processes and
+        `NotearsMLP`, balanced with others.
         "uniform" is the plain learner, also around weights of your own in ``sample_weight``.
         "inverse-propensity" gives every group the same weight in all; it needs ``groups``.  Or a
         Weighting such as ``rescore.weightings.exact.Exact(tau=0.2)``.

@@ -176,11 +176,11 @@ def test_rows_that_differ_in_their_noise_get_cells_and_others_the_plain_graph(no
     X[:, 1] += np.sin(2 * X[:, 0])
     X[:, 3] += X[:, 1] ** 2 + np.cos(2 * X[:, 2])
     X[:, 4] += 2 * np.tanh(2 * X[:, 3])
-    model = rs.ReScore(rs.NotearsMLP(hidden=(4,)), weighting="precision").fit(X)
+    model = rs.ReScore(rs.NotearsMLP(hidden=(4,))).fit(X)
     assert model.diagnostics_["weighting"]["groups"] > 1
     assert model.cell_weight_.shape == X.shape
     alike, plain = (
-        rs.ReScore(rs.NotearsMLP(hidden=(4,)), weighting="precision").fit(noise),
+        rs.ReScore(rs.NotearsMLP(hidden=(4,))).fit(noise),
         rs.NotearsMLP(hidden=(4,)).fit(noise),
     )
     assert alike.adjacency_matrix_.equals(plain.adjacency_matrix_)

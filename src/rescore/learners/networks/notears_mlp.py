@@ -106,6 +106,11 @@ class NotearsMLP(GraphLearner):
     n_starts: int = 1
     random_state: int | None = None
 
+    @property
+    def automatic_weighting(self) -> str:  # type: ignore[override]
+        """Weights of cells along the path; the published objective has weights of rows."""
+        return "precision" if self.scheme == "path" else "balanced"
+
     def backbone(self) -> Backbone:
         """The backbone of the scheme; what is None there has the scheme's own default."""
         seed = check_seed(self.random_state)
