@@ -78,7 +78,7 @@ def _load(folder: Path) -> str:
 
 @contextmanager
 def _words_for_pictures() -> Iterator[None]:
-    from rescore.report import folder
+    from rescore.reports import folder
 
     with (
         patch.object(folder, "draw_graph", lambda W, *_: f"picture of {np.abs(W).max():.6f}"),
@@ -90,15 +90,15 @@ def _words_for_pictures() -> Iterator[None]:
 
 
 def _write_run(folder: Path, state: str) -> None:
-    from rescore.report.folder import write_run
-    from rescore.report.run import Run
+    from rescore.reports.folder import write_run
+    from rescore.reports.run import Run
 
     with _words_for_pictures():
         write_run(folder, Run(model(state), source=state))
 
 
 def _read_run(folder: Path) -> str:
-    from rescore.report.run import read_run
+    from rescore.reports.run import read_run
 
     run = read_run(folder)
     state = state_of(run.model)
@@ -135,8 +135,8 @@ def _stability(state: str) -> Any:
 
 def _write_stability(folder: Path, state: str) -> None:
     """A run, and what resamples say about it."""
-    from rescore.report.folder import write_run, write_stability
-    from rescore.report.run import Run
+    from rescore.reports.folder import write_run, write_stability
+    from rescore.reports.run import Run
 
     run = Run(model(state), source=state)
     with _words_for_pictures():

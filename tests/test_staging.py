@@ -12,9 +12,9 @@ import pytest
 import rescore as rs
 from rescore import staging
 from rescore.exchange.saving import fingerprint
-from rescore.report import folder as run_folder
-from rescore.report.folder import write_run
-from rescore.report.run import Run, read_run
+from rescore.reports import folder as run_folder
+from rescore.reports.folder import write_run
+from rescore.reports.run import Run, read_run
 from rescore.staging import refuse_others_files, settled, staged
 
 

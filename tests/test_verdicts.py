@@ -11,8 +11,8 @@ import rescore as rs
 from rescore.cli.run_summary import edges_as_data
 from rescore.moments import Cells
 from rescore.protocols import Problem
-from rescore.report.folder import write_run, write_stability
-from rescore.report.run import Run, read_run
+from rescore.reports.folder import write_run, write_stability
+from rescore.reports.run import Run, read_run
 from rescore.verdicts import (
     FIRM,
     FRAGILE,

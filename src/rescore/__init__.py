@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rescore.pruning.cam import cam_prune as cam_prune
     from rescore.pruning.cam import term_p_values as term_p_values
     from rescore.pruning.neighbours import select_neighbours as select_neighbours
+    from rescore.reports.folder import report as report
     from rescore.studies.advise import Advice as Advice
     from rescore.studies.advise import advise as advise
     from rescore.studies.bootstrap import bootstrap as bootstrap
@@ -64,6 +65,7 @@ _HOMES = {
     "evaluate": "rescore.metrics",
     "load": "rescore.exchange.saving",
     "load_sachs": "rescore.data.sachs",
+    "report": "rescore.reports.folder",
     "save": "rescore.exchange.saving",
     "select_neighbours": "rescore.pruning.neighbours",
     "simulate": "rescore.data.simulate",

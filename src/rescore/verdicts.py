@@ -317,7 +317,9 @@ def _known(model: "StructureLearner") -> Any:
     except ValueError:  # a saved model may have its names as text alone
         pairs = {key: [(str(a), str(b)) for a, b in said or ()] for key, said in given.items()}
         allowed, required = edge_masks([str(name) for name in names], **pairs)
-    back = ~allowed.T & ~np.eye(len(names), dtype=bool)
+    exogenous = {str(name) for name in getattr(model, "categories_", None) or ()}  # never caused
+    back = ~allowed.T | np.array([str(name) in exogenous for name in names])[:, None]
+    back &= ~np.eye(len(names), dtype=bool)
     return np.where(required, "required", np.where(back, "reverse forbidden", "")).astype(object)
 
 

@@ -11,7 +11,7 @@ from rescore.exchange.saving import load
 from rescore.learners.notears import NotearsBackbone
 from rescore.learners.rescore import ReScore
 from rescore.protocols import Status
-from rescore.report import folder
+from rescore.reports import folder
 
 
 def only_line(text):

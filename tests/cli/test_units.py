@@ -1,4 +1,5 @@
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -50,16 +51,17 @@ def test_by_default_only_linear_learners_are_fitted_again(monkeypatch):
     from rescore.cli import refits
 
     monkeypatch.setattr(refits, "_in_other_units", lambda *_: "refitted")
-    assert refits.units_of(rs.ReScore(rs.Notears()), None, None, 0) == ("refitted", False)
-    assert refits.units_of(rs.NotearsMLP(), None, None, 0) == (None, False)
-    assert refits.units_of(rs.NotearsMLP(), None, True, 0) == ("refitted", False)
-    assert refits.units_of(rs.Linear(), None, False, 0) == (None, False)
+    few = SimpleNamespace(X=SimpleNamespace(names=("a", "b")))
+    assert refits.units_of(rs.ReScore(rs.Notears()), few, None, 0) == ("refitted", False)
+    assert refits.units_of(rs.NotearsMLP(), few, None, 0) == (None, False)
+    assert refits.units_of(rs.NotearsMLP(), few, True, 0) == ("refitted", False)
+    assert refits.units_of(rs.Linear(), few, False, 0) == (None, False)
 
 
 def test_the_report_tells_it_and_tells_it_again(cli, data, tmp_path):
     assert cli("fit", data, "--learner", "linear", "-o", tmp_path / "run").exit_code == 0
     first = (tmp_path / "run" / "report.html").read_text()
-    for words in ("<h2>Units</h2>", "unit-made", "left open: ", ", columns in their own units."):
+    for words in ("Other units</h3>", "made by", "left open: ", ", columns in their own units."):
         assert words in first
     (tmp_path / "run" / "report.html").unlink()
     assert cli("report", tmp_path / "run").exit_code == 0

@@ -321,7 +321,7 @@ def _print_path(found: "Advice") -> None:
 
 def _write(folder: Path, found: "Advice") -> list[str]:
     """The path as a table and as a picture; the names of the files."""
-    from rescore.report.figures import png, svg
+    from rescore.reports.figures import png, svg
     from rescore.staging import staged
 
     figure = found.figure()

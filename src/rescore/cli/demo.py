@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rescore.data.dataset import Dataset
     from rescore.learners.base import StructureLearner
     from rescore.metrics import Scores
-    from rescore.report.run import Run
+    from rescore.reports.run import Run
 
 __all__ = ["demo_command", "verdict", "what_was_found"]
 
@@ -45,7 +45,7 @@ def demo_command(
     """Learn two graphs, plainly and with weights: of hidden groups, and of Sachs et al. (2005)."""
     from rescore.cli.terminal import noted_warnings
     from rescore.data.sachs import load_sachs
-    from rescore.report.run import ABOUT_FILE, Run
+    from rescore.reports.run import ABOUT_FILE, Run
     from rescore.staging import refuse_others_files
     from rescore.studies.check import check
 
@@ -146,7 +146,7 @@ def _fitted(data: "Dataset") -> Pair:
 def _finish(run: "Run", simulated: Pair, proteins: Pair, output: Path, as_json: bool) -> None:
     from rescore.cli.run_summary import run_as_data
     from rescore.cli.terminal import noted_warnings, print_files, print_json, uninterrupted
-    from rescore.report.folder import write_run
+    from rescore.reports.folder import write_run
 
     with uninterrupted(), noted_warnings():
         files = write_run(output, run)

@@ -120,8 +120,8 @@ def fit_command(
     """Learn a causal graph and row weights from a table."""
     from rescore.cli.terminal import noted_warnings
     from rescore.metrics import evaluate
-    from rescore.report.folder import RUN_FILES
-    from rescore.report.run import ABOUT_FILE, Run
+    from rescore.reports.folder import RUN_FILES
+    from rescore.reports.run import ABOUT_FILE, Run, some_rows
     from rescore.staging import refuse_others_files
     from rescore.studies.check import check
 
@@ -151,7 +151,7 @@ def fit_command(
     run = Run(
         model, table.groups, None if graph is None else evaluate(graph, model),
         warnings=tuple(notes), command=ctx.obj, source=data.name, plain=without, units=changed,
-        findings=found,
+        findings=found, rows=some_rows(table.X.values),
     )  # fmt: skip
     compared = partial(comparison_of, model, table, graph, resamples, seed, jobs)
     doubted = partial(stability_of, model, table, bootstrap or 0, seed, jobs)
@@ -171,7 +171,7 @@ def report_command(
 ) -> None:
     """Make report.html again from a saved run; nothing is fitted."""
     from rescore.cli.terminal import print_files, print_json
-    from rescore.report.folder import rewrite_report
+    from rescore.reports.folder import rewrite_report
 
     path = rewrite_report(folder)
     if as_json:
@@ -256,7 +256,7 @@ def _finish(
     )
     from rescore.cli.run_summary import print_run, run_as_data
     from rescore.cli.terminal import noted_warnings, print_json, uninterrupted
-    from rescore.report.folder import write_run
+    from rescore.reports.folder import write_run
 
     files = []
     if output is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rescore.cli.table_input import Input
-    from rescore.report.run import Run
+    from rescore.reports.run import Run
     from rescore.studies.compare import Comparison
     from rescore.studies.edge_shares import Stability
     from rescore.studies.units import Units
@@ -106,7 +106,7 @@ def print_units(units: "Units", verbose: bool = True) -> None:
 
 def units_as_data(units: "Units") -> dict[str, Any]:
     """The sentence, the table as a list of rows, the factors, and what did not converge."""
-    from rescore.report.run import units_as_json
+    from rescore.reports.run import units_as_json
 
     return {"sentence": units.sentence, **units_as_json(units)}
 
@@ -128,7 +128,7 @@ def written(
 ) -> tuple["Stability", list[str]]:
     """The same, once its files and the new report are in the folder; with their names."""
     from rescore.cli.terminal import noted_warnings, uninterrupted
-    from rescore.report.folder import write_stability
+    from rescore.reports.folder import write_stability
 
     if output is None:
         return stability, []
@@ -141,7 +141,7 @@ def print_stability(
 ) -> None:
     """The edges that resamples find and the graph has not, the sentence, and the files."""
     from rescore.cli.terminal import console, print_files, print_table
-    from rescore.report.run_tables import doubts
+    from rescore.reports.run_tables import doubts
     from rescore.text import printable
 
     lines = [

@@ -10,8 +10,8 @@ from rescore.cli.guard import one_line
 from rescore.cli.refits import print_units, units_as_data
 from rescore.cli.terminal import console, print_files, print_scores, print_table
 from rescore.exchange.programs import text_names
-from rescore.report.run import Run
-from rescore.report.run_tables import (
+from rescore.reports.run import Run
+from rescore.reports.run_tables import (
     changes_sentence,
     columns_used,
     edge_changes,

@@ -5,17 +5,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from rescore.equations import Equations, draw, log_likelihoods, partial_dependence
-from rescore.learners.parameters import Parametrised, check_fitted
+from rescore.learners.parameters import check_fitted
+from rescore.learners.shown import Shown
 from rescore.tables.opening import number_of, numbered
-from rescore.tables.table import Table, rows_like
+from rescore.tables.table import Table, TableLike, rows_like
 from rescore.text import listing
 from rescore.validation import check_integer, check_number
 from rescore.weight_box import prior_weights
 
 
-class Answers(Parametrised):
+class Answers(Shown):
     """What can be asked of an estimator once it is fitted."""
 
     adjacency_matrix_: pd.DataFrame
@@ -23,7 +25,7 @@ class Answers(Parametrised):
     equations_: Equations
     noise_variance_: pd.Series
 
-    def predict(self, X: Any) -> pd.DataFrame:
+    def predict(self, X: "TableLike") -> pd.DataFrame:
         """Each variable of each row of X, from its parents there; one without parents, its mean.
 
         Examples
@@ -37,7 +39,9 @@ class Answers(Parametrised):
         names = self.adjacency_matrix_.columns
         return pd.DataFrame(self.equations_.predict(table.values), table.index, names)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self, X: "TableLike", y: object = None, sample_weight: "ArrayLike | None" = None
+    ) -> float:
         """The mean over rows of ``Σ_j log N(x_j; x̂_j, σ_j²)``, best on rows not seen by the fit.
 
         ``x̂`` is what `predict` says and σ² is ``noise_variance_``; y is ignored, and so are
@@ -56,7 +60,7 @@ class Answers(Parametrised):
         rows = log_likelihoods(self.equations_, noise, table.values)
         return float(w[w > 0] @ rows[w > 0])
 
-    def effect(self, X: Any, cause: Any, effect: Any, *, points: int = 50) -> pd.Series:
+    def effect(self, X: "TableLike", cause: Any, effect: Any, *, points: int = 50) -> pd.Series:
         """How ``effect`` depends on ``cause`` along their edge (partial dependence).
 
         The mean of what `predict` says of ``effect`` over the rows of X, with ``cause`` set to

@@ -3,11 +3,11 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from rescore.algorithm import Record
 from rescore.fitting import (
@@ -20,21 +20,18 @@ from rescore.fitting import (
     learn,
     learn_moments,
 )
-from rescore.graph.io import to_networkx
 from rescore.known_edges import Edges, Known, as_knowledge
 from rescore.learners.answers import Answers
-from rescore.learners.parameters import check_fitted
 from rescore.learners.wrappers import Repeated, from_several_starts
 from rescore.protocols import Backbone, Status, Weighting
 from rescore.tables.convert import DataWarning
 from rescore.tables.opening import Opening
-from rescore.tables.table import has_names, names_index
+from rescore.tables.table import TableLike, has_names, names_index
 from rescore.validation import check_integer, check_seed
-from rescore.verdicts import edges
 from rescore.weightings.fixed import Uniform
 
 if TYPE_CHECKING:
-    from networkx import DiGraph
+    pass
 
 
 @dataclass(frozen=True)
@@ -95,50 +92,6 @@ class StructureLearner(Answers):
     def plain(self) -> Any:
         """The learner without adaptive row weights: itself, or the one that `ReScore` wraps."""
         return self
-
-    @cached_property
-    def causal_graph_(self) -> "DiGraph":
-        """The graph as a networkx.DiGraph, always acyclic; made when it is first read.
-
-        Its edges have a ``weight``, and ``directed``, which is false where ``cpdag_`` leaves the
-        direction open.
-        """
-        check_fitted(self)
-        W = self.adjacency_matrix_
-        return to_networkx(W.to_numpy(), list(W.columns), self.cpdag_.to_numpy())
-
-    @property
-    def edges_(self) -> pd.DataFrame:
-        """The edges with what the fit says of each, as `edges` describes.
-
-        Examples
-        --------
-        >>> from rescore import Linear, simulate
-        >>> model = Linear().fit(simulate(nodes=3, degree=1, random_state=100).X)
-        >>> model.edges_[["cause", "effect", "verdict"]].shape
-        (3, 3)
-        """
-        check_fitted(self)
-        return edges(self)
-
-    @property
-    def cell_weight_(self) -> pd.DataFrame:
-        """How much every row counts in the regression of every variable, (n, d); sums to d.
-
-        Where all variables count a row alike, each column is ``sample_weight_``.
-
-        Examples
-        --------
-        >>> from rescore import Linear, simulate
-        >>> Linear().fit(simulate(nodes=3, degree=1, random_state=100).X).cell_weight_.shape
-        (2000, 3)
-        """
-        check_fitted(self)
-        w, names = self.sample_weight_, self.adjacency_matrix_.columns
-        cells = self._cell_weight
-        if cells is None:
-            cells = np.repeat(w.to_numpy()[:, None], len(names), axis=1)
-        return pd.DataFrame(np.asarray(cells), w.index, names)
 
     def _store(self, X: Any, fitted: Fitted) -> Self:
         table, result = fitted.table, fitted.result
@@ -221,9 +174,9 @@ class GraphLearner(StructureLearner):
 
     def fit(
         self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        X: "TableLike",
+        y: object = None,
+        sample_weight: "ArrayLike | None" = None,
         *,
         on_step: Callable[[Record], Any] | None = None,
     ) -> Self:
@@ -312,11 +265,11 @@ class GroupedLearner(GraphLearner):
 
     def fit(
         self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        X: "TableLike",
+        y: object = None,
+        sample_weight: "ArrayLike | None" = None,
         *,
-        groups: Any = None,
+        groups: "ArrayLike | None" = None,
         on_step: Callable[[Record], Any] | None = None,
     ) -> Self:
         """Learn a graph from the rows of X and their ``groups``, one label each; y is ignored."""

@@ -4,11 +4,14 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
+from numpy.typing import ArrayLike
+
 from rescore.algorithm import Record
 from rescore.learners import RECOMMENDED, load_learner
 from rescore.learners.base import GraphLearner, InnerPlayer, StructureLearner
 from rescore.learners.custom import as_learner
 from rescore.protocols import Weighting
+from rescore.tables.table import TableLike
 from rescore.validation import check_choice, check_integer, check_number, check_seed
 from rescore.weightings.balanced import Balanced
 from rescore.weightings.exact import LOSSES, Exact
@@ -85,11 +88,11 @@ class ReScore(StructureLearner):
 
     def fit(
         self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        X: "TableLike",
+        y: object = None,
+        sample_weight: "ArrayLike | None" = None,
         *,
-        groups: Any = None,
+        groups: "ArrayLike | None" = None,
         on_step: Callable[[Record], Any] | None = None,
     ) -> Self:
         """Learn a graph and row weights from X; ``sample_weight`` is the prior they move around.

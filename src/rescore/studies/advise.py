@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from rescore.studies.refit import Given, check_groups, opening_of
 from rescore.studies.scored_path import (
@@ -17,6 +18,7 @@ from rescore.studies.scored_path import (
     splits,
     tuned,
 )
+from rescore.tables.table import TableLike
 from rescore.validation import check_integer
 
 FOLDS, SUBSAMPLES = 5, 6
@@ -87,14 +89,14 @@ class Advice:
 
 def advise(
     learner: Any,
-    X: Any,
+    X: "TableLike",
     *,
     lambdas: Iterable[float] | None = None,
     thresholds: Iterable[float] | None = None,
     folds: int = FOLDS,
     subsamples: int = SUBSAMPLES,
-    sample_weight: Any = None,
-    groups: Any = None,
+    sample_weight: "ArrayLike | None" = None,
+    groups: "ArrayLike | None" = None,
     random_state: int = 0,
     n_jobs: int | None = 1,
     on_fit: Callable[[int], Any] | None = None,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from rescore.learners.base import StructureLearner
@@ -14,7 +15,7 @@ from rescore.learners.linear import Linear
 from rescore.moments import Matrix
 from rescore.studies.edge_shares import Counts, Outcome, Stability, summarised
 from rescore.studies.refit import Given, Positions, Refits, check_groups, opening_of, refit
-from rescore.tables.table import group_codes
+from rescore.tables.table import TableLike, group_codes
 from rescore.validation import check_choice, check_integer
 from rescore.weight_box import MOST_ROWS
 
@@ -26,12 +27,12 @@ ROUNDING = 1e-9  # relative difference of weights that is none
 
 def bootstrap(
     model: Any,
-    X: Any,
+    X: "TableLike",
     *,
     resamples: int = 100,
     scheme: str = "bootstrap",
-    sample_weight: Any = None,
-    groups: Any = None,
+    sample_weight: "ArrayLike | None" = None,
+    groups: "ArrayLike | None" = None,
     random_state: int = 0,
     n_jobs: int | None = 1,
     on_resample: Callable[[int], Any] | None = None,

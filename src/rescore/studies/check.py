@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy import linalg
 
 from rescore.categories import taken_out
@@ -17,7 +18,7 @@ from rescore.studies.relations import of_relations
 from rescore.tables.convert import DataWarning
 from rescore.tables.findings import SINGULAR, Finding, findings
 from rescore.tables.survey import Text, survey
-from rescore.tables.table import Table, as_table, group_codes, row_labels
+from rescore.tables.table import Table, TableLike, as_table, group_codes, row_labels
 from rescore.text import listing
 from rescore.weight_box import prior_weights, rows_stood_for
 
@@ -30,7 +31,7 @@ MANY_REPEATED = 0.1  # share of the rows
 FEWEST_NUMBERED = 5  # rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Checkup:
     """What `check` found, the gravest first.
 
@@ -101,8 +102,12 @@ class Checkup:
         lines = [f"{found.severity} {found.code}: {found.message}" for found in self.findings]
         return "\n".join([f"{told or 'Nothing found'}.", *lines])
 
+    __repr__ = __str__
 
-def check(X: Any, sample_weight: Any = None, groups: Any = None) -> Checkup:
+
+def check(
+    X: "TableLike", sample_weight: "ArrayLike | None" = None, groups: "ArrayLike | None" = None
+) -> Checkup:
     """Look at a table before any fit; what a fit would refuse is found, not raised.
 
     Columns that cannot be read are left out of the rest.  A first graph by ordered least squares

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from rescore.equations import log_likelihoods, residual_moments
 from rescore.learners.base import GraphLearner
@@ -28,6 +29,7 @@ from rescore.studies.differences import (
     summary,
 )
 from rescore.studies.refit import Given, Positions, Refits, converged, opening_of, refit
+from rescore.tables.table import TableLike
 from rescore.validation import check_integer, check_number
 from rescore.weightings.fixed import Drawn
 
@@ -93,13 +95,13 @@ class Study:
 
 
 def compare(
-    X: Any,
+    X: "TableLike",
     learner: Any,
     *,
     tau: float = 0.5,
     truth: Any = None,
-    sample_weight: Any = None,
-    groups: Any = None,
+    sample_weight: "ArrayLike | None" = None,
+    groups: "ArrayLike | None" = None,
     resamples: int = 20,
     random_state: int = 0,
     n_jobs: int | None = 1,

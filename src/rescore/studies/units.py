@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from rescore.learners.base import StructureLearner
 from rescore.learners.custom import as_learner
@@ -15,6 +16,7 @@ from rescore.moments import Matrix
 from rescore.protocols import Mask
 from rescore.solvers.noise import EQUAL
 from rescore.studies.refit import Given, Refits, check_groups, converged, opening_of, refit
+from rescore.tables.table import TableLike
 from rescore.validation import check_integer
 
 PROOF, MADE, ONLY_STANDARDISED = "unit-proof", "unit-made", "only standardised"
@@ -92,10 +94,10 @@ class Units:
 
 def units(
     model: Any,
-    X: Any,
+    X: "TableLike",
     *,
-    sample_weight: Any = None,
-    groups: Any = None,
+    sample_weight: "ArrayLike | None" = None,
+    groups: "ArrayLike | None" = None,
     rescalings: int = 3,
     random_state: int = 0,
     on_fit: Callable[[int], Any] | None = None,

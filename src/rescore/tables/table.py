@@ -115,6 +115,10 @@ class Table:
         return replace(self, values=values, index=self.index[used])
 
 
+# What a fit takes: a DataFrame, an array, lists of lists, whatever numpy makes an array of.
+TableLike = pd.DataFrame | ArrayLike | Table
+
+
 def names_index(names: Iterable[Hashable]) -> pd.Index:
     """The names as a flat pandas axis; tuples among them stay labels.
 

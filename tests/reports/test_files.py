@@ -10,9 +10,9 @@ import pytest
 import rescore as rs
 from rescore.exchange.saving import load
 from rescore.graph.io import read_graph
-from rescore.report import folder as module
-from rescore.report.folder import write_run
-from rescore.report.run import Run
+from rescore.reports import folder as module
+from rescore.reports.folder import write_run
+from rescore.reports.run import Run
 from rescore.staging import staged
 
 FILES = {

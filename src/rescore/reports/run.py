@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,8 +28,10 @@ from rescore.verdicts import Shares, edges, shares_of
 __all__ = [
     "ABOUT_FILE",
     "Run",
+    "Sample",
     "about",
     "read_run",
+    "some_rows",
     "units_as_json",
     "units_from_json",
     "versions_here",
@@ -37,6 +39,7 @@ __all__ = [
 
 DECISIVE = ("jax", "numpy", "scipy", "scikit-learn", "pandas")  # of what a result may depend on
 SCHEMA = 1
+MOST_DOTS, FEWEST_DOTS, MOST_NUMBERS = 400, 60, 40_000  # of the rows that pictures of edges show
 ABOUT_FILE = "run.json"
 FAULTS = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError)
 UNIT_COLUMNS = ["cause", "effect", "verdict", "share", "changes"]
@@ -56,6 +59,29 @@ def versions_here() -> dict[str, str]:
     return ours | {name: version(name) for name in DECISIVE}
 
 
+class Sample(NamedTuple):
+    """Some rows of a table: where they are in it, and their values, to four digits."""
+
+    places: list[int]
+    values: list[list[float]]  # a list for each variable
+
+
+def some_rows(X: Any) -> Sample:
+    """Evenly spaced rows of a table (n, d), few enough for a page to carry.
+
+    Examples
+    --------
+    >>> some_rows(np.array([[1.23456, 7.0]]))
+    Sample(places=[0], values=[[1.235], [7.0]])
+    """
+    values = np.asarray(X, dtype=float)
+    n, d = values.shape
+    many = max(FEWEST_DOTS, min(MOST_DOTS, MOST_NUMBERS // max(d, 1)))
+    places = np.unique(np.linspace(0, n - 1, min(n, many)).round().astype(int))
+    columns = [[float(f"{x:.4g}") for x in column] for column in values[places].T.tolist()]
+    return Sample(places.tolist(), columns)
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """A fitted model, and optionally what surrounds it.
@@ -65,7 +91,8 @@ class Run:
     ``source`` say how the fit came about and where its rows are from.  ``plain`` is the graph of
     the same learner without row weights, and ``stability`` the share of resamples with each edge,
     both in the order of the model's variables.  ``resampled`` says how these were drawn, and
-    ``bounds`` are the 5 % and 95 % quantiles of the coefficients in them.
+    ``bounds`` are the 5 % and 95 % quantiles of the coefficients in them.  ``rows`` are some of
+    the table, as `some_rows` takes them, for pictures of single edges.
     ``units`` is what other units would change, ``findings`` what a check of the table showed.
 
     Examples
@@ -89,6 +116,7 @@ class Run:
     resampled: str = ""
     findings: tuple[Finding, ...] = ()
     bounds: tuple[Any, Any] | None = None  # (d, d) each
+    rows: Sample | None = None
 
     def __post_init__(self) -> None:
         d = len(self.model.adjacency_matrix_)
@@ -149,6 +177,7 @@ def about(run: Run) -> str:
         "units": None if run.units is None else units_as_json(run.units),
         "findings": [_from_finding(finding) for finding in run.findings],
         "groups": _from_labels(run.groups),
+        "rows": None if run.rows is None else run.rows._asdict(),
     }
     return json.dumps(data, allow_nan=False) + "\n"
 
@@ -245,6 +274,7 @@ def _run_of(model: Any, data: dict[str, Any]) -> Run:
         resampled=str(data.get("resampled", "")),  # missing from what earlier versions wrote
         findings=tuple(_to_finding(each) for each in data.get("findings", [])),
         bounds=_to_bounds(data.get("bounds"), d),
+        rows=_to_sample(data.get("rows"), n, d),
     )
 
 
@@ -258,6 +288,18 @@ def _to_finding(data: dict[str, Any]) -> Finding:
         str(data[name]) for name in ("code", "seen", "remedy", "severity")
     )
     return Finding(code, seen, columns, remedy, severity)
+
+
+def _to_sample(data: Any, n: int, d: int) -> Sample | None:
+    if data is None:
+        return None
+    places = [int(place) for place in data["places"]]
+    values = [[float(x) for x in column] for column in data["values"]]
+    if len(values) != d or any(len(column) != len(places) for column in values):
+        raise ValueError("its rows do not belong to its variables")
+    if any(not 0 <= place < n for place in places):
+        raise ValueError(f"it shows rows beyond the {n} of the fit")
+    return Sample(places, values)
 
 
 def _to_bounds(data: Any, d: int) -> tuple[Any, Any] | None:

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import rescore as rs
-from rescore.report.page import render_page
-from rescore.report.run import Run
+from rescore.reports.page import render_page
+from rescore.reports.run import Run, some_rows
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.common.actions.wheel_input import ScrollOrigin  # noqa: E402
@@ -71,7 +71,10 @@ def sachs(tmp_path_factory):
         warnings.simplefilter("ignore")  # far-off cells, which the page reports
         plain = rs.Notears(standardize=True).fit(data.X)
         model = rs.ReScore(rs.Notears(standardize=True)).fit(data.X)
-    run = Run(model, data.groups, rs.evaluate(data.truth, model), plain=plain.adjacency_matrix_)
+    run = Run(
+        model, data.groups, rs.evaluate(data.truth, model), plain=plain.adjacency_matrix_,
+        rows=some_rows(data.X),
+    )  # fmt: skip
     return saved(tmp_path_factory, render_page(run))
 
 
@@ -84,7 +87,10 @@ def hostile(tmp_path_factory):
     stability = np.where(W != 0, 0.9, 0.0)
     stability[0, 1] = 0.4
     plain = np.where(np.abs(W) == np.abs(W).max(), 0.0, W)
-    run = Run(model, [HOSTILE[0]] * 150, plain=plain, stability=stability, command=HOSTILE[0])
+    run = Run(
+        model, [HOSTILE[0]] * 150, plain=plain, stability=stability, command=HOSTILE[0],
+        rows=some_rows(X),
+    )  # fmt: skip
     return saved(tmp_path_factory, render_page(run))
 
 
@@ -188,14 +194,24 @@ def test_filters_hide_edges(hostile, show):
     set_value(page, "strength", 0)
     set_value(page, "stability", 50)
     assert len(shown_edges(page)) == total - 1
+    set_value(page, "stability", 0)
+    tile = page.find_element("css selector", ".tile.firm")
+    firm = int(tile.text.split()[0])
+    assert 0 < firm < total
+    tile.click()
+    assert len(shown_edges(page)) == firm
+    assert page.find_element("id", "edges-listed").text.startswith(f"{firm} of {total} edges")
+    tile.click()
+    assert len(shown_edges(page)) == total
 
 
 def test_colours_follow_the_choice(hostile, show):
     page = show(hostile)
     colour = CY + "return cy.getElementById('e0-1').style('line-color')"
-    by_sign = page.execute_script(colour)
+    by_verdict = page.execute_script(colour)
+    set_value(page, "colouring", "sign", "change")
+    assert page.execute_script(colour) != by_verdict
     set_value(page, "colouring", "constraint", "change")
-    assert page.execute_script(colour) != by_sign
     assert "required by you" in page.find_element("id", "legend").text
     set_value(page, "colouring", "change", "change")
     assert "only with row weights" in page.find_element("id", "legend").text
@@ -224,6 +240,81 @@ def test_an_edge_answers_to_the_mouse_and_to_a_tap(sachs, show):
     WebDriverWait(page, 20).until(lambda _: "coefficient" in tip.text)
 
 
+def lines_listed(page):
+    rows = page.find_elements("css selector", "#edge-table tbody tr")
+    return [row for row in rows if row.is_displayed()]
+
+
+def test_the_table_sorts_and_searches(sachs, show):
+    page = show(sachs)
+    every = lines_listed(page)
+    for _ in range(2):
+        page.find_element("xpath", "//th[.='coefficient']/button").click()
+        cells = [row.find_element("css selector", "td.num") for row in lines_listed(page)]
+        numbers = [float(cell.get_attribute("data-value")) for cell in cells]
+        way = page.find_element("css selector", "th[aria-sort]").get_attribute("aria-sort")
+        assert numbers == sorted(numbers, reverse=way == "descending")
+    name = every[0].find_element("css selector", "td.name").text
+    set_value(page, "edge-search", name.lower())
+    assert 0 < len(lines_listed(page)) < len(every)
+    assert all(name in row.text for row in lines_listed(page))
+
+
+def test_table_graph_and_details_choose_the_same_edge(sachs, show):
+    page = show(sachs)
+    row = page.find_elements("css selector", "#edge-table tbody tr")[2]
+    page.execute_script("arguments[0].click()", row)
+    name = row.get_attribute("data-edge")
+    assert page.execute_script(CY + "return cy.$('.chosen').map((e) => e.id())") == [name]
+    panel = page.find_element("id", "details")
+    for words in ("coefficient", "without it", "of the variance of", "told by"):
+        assert words in panel.text
+    dots = len(panel.find_elements("css selector", ".scatter circle"))
+    assert dots == 400
+    place = "cy.nodes().max((node) => node.degree()).ele.renderedPosition()"
+    point_at(page, place).click().perform()
+    WebDriverWait(page, 20).until(lambda _: "effects:" in panel.text or "causes:" in panel.text)
+    assert not page.find_elements("css selector", "#edge-table tr.chosen")
+    panel.find_element("css selector", ".neighbours button").click()
+    chosen = page.execute_script(CY + "return cy.$('edge.chosen').map((e) => e.id())")
+    listed = page.find_element("css selector", "#edge-table tr.chosen")
+    assert chosen == [listed.get_attribute("data-edge")]
+    panel.find_element("css selector", ".close").click()
+    assert not panel.is_displayed()
+
+
+def test_of_many_variables_a_neighbourhood_is_shown_and_the_others_are_found(
+    show, tmp_path_factory
+):
+    W = np.zeros((70, 70))
+    W[0, 1:8] = 1.0
+    W[np.arange(8, 69), np.arange(9, 70)] = 1.0
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(99, 70))).add_prefix("gene ")
+    model = rs.Custom(lambda X: W).fit(X)
+    page = show(saved(tmp_path_factory, render_page(Run(model))))
+    shown = CY + "return cy.nodes().filter((n) => n.style('display') !== 'none').length"
+    assert page.execute_script(shown) == 8
+    assert "7 of 68 edges shown, those of gene 0" in page.find_element("id", "shown").text
+    set_value(page, "search", "gene 30")
+    assert page.execute_script(shown) == 3
+    page.find_element("id", "reset").click()
+    assert page.execute_script(shown) == 70
+    assert page.get_log("browser") == []
+
+
+def test_pictures_are_handed_out(sachs, show):
+    page = show(sachs)
+    page.execute_script(
+        "window.saved = []; HTMLAnchorElement.prototype.click = function () {"
+        "window.saved.push([this.download, this.href.slice(0, 22)]) }"
+    )
+    for button in ("save-svg", "save-png"):
+        page.find_element("id", button).click()
+    assert page.execute_script("return window.saved") == [
+        ["graph.svg", "data:image/svg+xml;bas"], ["graph.png", "data:image/png;base64,"],
+    ]  # fmt: skip
+
+
 def test_an_edge_of_open_direction_has_no_head_and_says_so(show, tmp_path_factory):
     rng = np.random.default_rng(0)
     a = rng.normal(size=200)
@@ -232,7 +323,7 @@ def test_an_edge_of_open_direction_has_no_head_and_says_so(show, tmp_path_factor
     head = "return cy.edges('[routed]')[0].style('target-arrow-shape')"
     assert page.execute_script(CY + head) == "none"
     place = "cy.edges('[routed]')[0].renderedMidpoint()"
-    tip_at(page, place, r"\w — \w: direction open\ncoefficient [−\d.]+")
+    tip_at(page, place, r"\w — \w: direction open\ncoefficient [−\d.]+\ndirection open")
     tip_at(page, "cy.nodes()[0].renderedPosition()", "shown with an open direction: 1")
 
 

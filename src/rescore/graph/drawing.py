@@ -1,5 +1,7 @@
 """The pictures of a graph: boxes and curves, or a square for every pair of variables."""
 
+import io
+import warnings
 from collections.abc import Hashable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -9,29 +11,39 @@ from numpy.typing import ArrayLike
 
 from rescore.graph.dag import as_square
 from rescore.graph.equivalence import open_edges
-from rescore.report.layout import HEIGHT, NARROWEST, Edge, Placement, Point, placed
+from rescore.graph.layout import HEIGHT, NARROWEST, Edge, Placement, Point, placed
 from rescore.text import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_adjacency", "draw_graph"]
+__all__ = ["draw_adjacency", "draw_graph", "natural_size", "png", "svg"]
 
 INK, PAPER, FAINT = "#1f2530", "#ffffff", "#8a93a0"
 POSITIVE, NEGATIVE = "#1a6fb0", "#c4501b"  # told apart by colour-blind readers too
 BOX, BOX_EDGE = "#f3f5f8", "#697383"
 FONT, MARGIN = 9.0, 0.35  # points, inches
+MOST_SIDE, MOST_DOTS = 12_000, 40e6  # of a picture: dots along a side, and in all
+MOST_DRAWN = 500  # edges; a picture of more is ink
+LARGEST = 60.0  # inches of a side, whatever the graph
 LABELLED_EDGES = 20  # with more, the numbers would hide the graph; the tables have them
 LONGEST_LABEL = 14
 NAMED = 40  # variables; with more, their names would overlap
 NUMBERED = 12  # variables; with more, the numbers would be too small to read
 
 
-def draw_graph(W: ArrayLike, names: Sequence[Hashable], cpdag: ArrayLike | None = None) -> "Figure":
+def draw_graph(
+    W: ArrayLike,
+    names: Sequence[Hashable],
+    cpdag: ArrayLike | None = None,
+    axes: "Axes | None" = None,
+) -> "Figure":
     """A drawing of the DAG W, from row to column, with long names cut.
 
-    Edges whose direction its class ``cpdag`` leaves open are lines without a head.
+    Edges whose direction its class ``cpdag`` leaves open are lines without a head.  With very many
+    edges the strongest are drawn, and the legend says so.  Without ``axes`` the figure has just the
+    right size, up to a largest one.
 
     Examples
     --------
@@ -39,14 +51,28 @@ def draw_graph(W: ArrayLike, names: Sequence[Hashable], cpdag: ArrayLike | None 
     >>> [text.get_text() for text in figure.axes[0].texts][:3]
     ['rain', 'grass', '0.50']
     """
-    W, left_open = as_square(W), open_edges(W, cpdag)
+    whole = as_square(W)
+    W, left_open = _strongest(whole), open_edges(whole, cpdag)
     found = placed(W, names)
-    axes = _canvas(found)
+    axes = _canvas(found, axes)
     for j, place in (found.nodes | found.isolated).items():
         _draw_node(axes, place, found.widths[j], found.labels[j], j in found.isolated)
     _draw_edges(axes, W, left_open, found.routes)
-    _draw_legend(axes, W, bool(left_open.any()))
+    _draw_legend(axes, W, bool((left_open & (W != 0)).any()), int((whole != 0).sum()))
     return axes.figure  # type: ignore[return-value]
+
+
+def natural_size(W: ArrayLike, names: Sequence[Hashable]) -> tuple[float, float]:
+    """Width and height in inches at which `draw_graph` shows the DAG W in full size.
+
+    Examples
+    --------
+    >>> width, height = natural_size([[0, 1], [0, 0]], ["rain", "grass"])
+    >>> width > 3, 1 < height < 4
+    (True, True)
+    """
+    left, right, bottom, top = _frame(placed(_strongest(as_square(W)), names))
+    return right - left, top - bottom
 
 
 def draw_adjacency(W: ArrayLike, names: Sequence[Hashable]) -> "Figure":
@@ -77,24 +103,88 @@ def draw_adjacency(W: ArrayLike, names: Sequence[Hashable]) -> "Figure":
     return figure
 
 
-def _canvas(found: Placement) -> "Axes":
-    """Axes that fill a figure of just the right size; one data unit is one inch."""
+def svg(figure: "Figure") -> str:
+    """The figure as SVG, the same text every time; its labels stay text, shown in any script.
+
+    Examples
+    --------
+    >>> svg(draw_graph([[0, 1], [0, 0]], "ab"))[:5]
+    '<?xml'
+    """
+    import matplotlib
+
+    # The salt of the ids and the treatment of text can only be set this way; both are put back.
+    with matplotlib.rc_context({"svg.hashsalt": "rescore", "svg.fonttype": "none"}):
+        return _saved(figure, format="svg", metadata={"Date": None, "Creator": None}).decode()
+
+
+def png(figure: "Figure", dpi: float = 160) -> bytes:
+    r"""The figure as PNG; a large one in fewer dots per inch, so that memory always suffices.
+
+    Examples
+    --------
+    >>> png(draw_graph([[0, 1], [0, 0]], "ab"))[1:4]
+    b'PNG'
+    """
+    width, height = figure.get_size_inches()
+    dots = min(MOST_SIDE / max(width, height), (MOST_DOTS / (width * height)) ** 0.5)
+    return _saved(figure, format="png", dpi=min(dpi, dots), metadata={"Software": None})
+
+
+def _saved(figure: "Figure", **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        # Names come in every script; one the font lacks is drawn as a box, which says enough.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
+        figure.savefig(buffer, facecolor=PAPER, **options)
+    return buffer.getvalue()
+
+
+def _strongest(W: Any) -> Any:
+    """The graph with at most so many edges that a picture can hold them."""
+    sizes = np.abs(W[W != 0])
+    if len(sizes) <= MOST_DRAWN:
+        return W
+    return np.where(np.abs(W) >= np.partition(sizes, -MOST_DRAWN)[-MOST_DRAWN], W, 0.0)
+
+
+def _canvas(found: Placement, axes: "Axes | None" = None) -> "Axes":
+    """Axes that fill a figure of just the right size; one data unit is one inch, or less."""
     from matplotlib.figure import Figure
 
+    left, right, bottom, top = _frame(found)
+    if axes is None:
+        size = np.array([right - left, top - bottom])
+        figure = Figure(figsize=tuple(size * min(1.0, LARGEST / size.max())), facecolor=PAPER)
+        axes = figure.add_axes((0, 0, 1, 1))
+    else:
+        axes.set_aspect("equal")
+    axes.set_xlim(left, right)
+    axes.set_ylim(bottom, top)
+    axes.set_axis_off()
+    return axes
+
+
+def _frame(found: Placement) -> tuple[float, float, float, float]:
+    """Left, right, bottom and top of all that is drawn, with room for the legend."""
     places = found.nodes | found.isolated
     xs = [x + side * found.widths[j] / 2 for j, (x, _) in places.items() for side in (-1, 1)]
     xs += [x for route in found.routes.values() for x, _ in route]
     left, right = min(xs) - MARGIN, max(xs) + MARGIN
     missing = max(0.0, NARROWEST - (right - left)) / 2
-    left, right = left - missing, right + missing
     bottom = min(y for _, y in places.values()) - HEIGHT / 2 - 2 * MARGIN
     top = max(y for _, y in places.values()) + HEIGHT / 2 + MARGIN
-    figure = Figure(figsize=(right - left, top - bottom), facecolor=PAPER)
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set_xlim(left, right)
-    axes.set_ylim(bottom, top)
-    axes.set_axis_off()
-    return axes
+    return left - missing, right + missing, bottom, top
+
+
+def _scale(axes: "Axes") -> float:
+    """Inches on paper for one in the layout, one at most: names shrink with their boxes."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    width, height = figure.get_size_inches() * axes.get_position().size
+    return float(min(1.0, width / (right - left), height / (top - bottom)))
 
 
 def _draw_node(axes: "Axes", place: Point, width: float, label: str, isolated: bool) -> None:
@@ -105,7 +195,11 @@ def _draw_node(axes: "Axes", place: Point, width: float, label: str, isolated: b
     box.set(facecolor=PAPER if isolated else BOX, edgecolor=FAINT if isolated else BOX_EDGE)
     box.set_linewidth(0.9)
     axes.add_patch(box)
-    style: dict[str, Any] = {"ha": "center", "va": "center_baseline", "fontsize": FONT}
+    style: dict[str, Any] = {
+        "ha": "center",
+        "va": "center_baseline",
+        "fontsize": FONT * _scale(axes),
+    }
     # A name is text, whatever dollar signs it has.
     axes.text(x, y, label, color=FAINT if isolated else INK, parse_math=False, zorder=4, **style)
 
@@ -167,12 +261,12 @@ def _draw_weight(axes: "Axes", curve: list[Any], weight: float, at: float, colou
     number = f"{weight:.2f}" if 0.01 <= abs(weight) < 1000 else f"{weight:.1e}"
     paper = {"facecolor": PAPER, "edgecolor": "none", "pad": 0.8, "alpha": 0.85}
     axes.text(
-        x, y, number.replace("-", "−"), color=colour, fontsize=7.5,
+        x, y, number.replace("-", "−"), color=colour, fontsize=7.5 * _scale(axes),
         ha="center", va="center", bbox=paper, zorder=2.8,
     )  # fmt: skip
 
 
-def _draw_legend(axes: "Axes", W: Any, some_open: bool) -> None:
+def _draw_legend(axes: "Axes", W: Any, some_open: bool, edges: int) -> None:
     from matplotlib.lines import Line2D
 
     if not W.any():
@@ -181,6 +275,9 @@ def _draw_legend(axes: "Axes", W: Any, some_open: bool) -> None:
         signs = ((POSITIVE, "positive", (W > 0).any()), (NEGATIVE, "negative", (W < 0).any()))
         handles = [Line2D([], [], color=c, lw=2, label=word) for c, word, there in signs if there]
         handles.append(Line2D([], [], color=FAINT, lw=3, label="wider is stronger"))
+    if (drawn := int((W != 0).sum())) < edges:
+        words = f"the {drawn} strongest of {edges} edges"
+        handles.append(Line2D([], [], color="none", label=words))
     if some_open:
         handles.append(Line2D([], [], color=FAINT, lw=1, label="no arrow: direction open"))
     axes.legend(

@@ -8,16 +8,9 @@ import pandas as pd
 import pytest
 from matplotlib.patches import Polygon
 
-from rescore.report.figures import (
-    MOST_DOTS,
-    MOST_SIDE,
-    draw_history,
-    draw_weights,
-    png,
-    svg,
-)
-from rescore.report.graph_figure import draw_graph
-from rescore.report.run_tables import group_shares
+from rescore.graph.drawing import MOST_DOTS, MOST_SIDE, draw_graph, png, svg
+from rescore.reports.figures import draw_history, draw_weights
+from rescore.reports.run_tables import group_shares
 
 HOSTILE = ["<script>alert(1)</script>", "$\\frac{$", 'a"b\nc\x1b[31m', "\u202eאב", "😀" * 5000]
 
@@ -72,8 +65,8 @@ def test_pictures_are_deterministic_and_leave_the_settings_alone():
 
 def test_pyplot_is_never_imported():
     code = (
-        "import sys; from rescore.report.figures import png;"
-        "from rescore.report.graph_figure import draw_graph;"
+        "import sys; from rescore.reports.figures import png;"
+        "from rescore.graph.drawing import draw_graph;"
         "png(draw_graph([[0]], ['a'])); assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -7,7 +7,7 @@ edges that leave and enter them side by side.
 """
 
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,9 +21,11 @@ from rescore.text import printable
 __all__ = ["HEIGHT", "NARROWEST", "Layout", "Placement", "layered", "placed"]
 
 SWEEPS = 24  # of the layers, up and down in turn
-NODE_GAP, LAYER_GAP, WAYPOINT = 0.28, 1.05, 0.12  # inches
+NODE_GAP, LINE_GAP, LAYER_GAP, WAYPOINT = 0.28, 0.04, 1.05, 0.12  # inches
 CROWD = 80  # edges; with more, the layers move apart
 STRAIGHTNESS = 4.0  # how much more a waypoint insists on its place than a node
+CAPACITY = 1.5  # times the root of their number: boxes a layer holds, so that all fit a screen
+PAGE = 11.0  # inches; small parts that would reach beyond begin a row of their own
 ROOM = 0.13  # inches between edges that meet at a box
 HEIGHT = 0.34  # inches, of a box
 LONGEST_LABEL = 18
@@ -54,15 +56,21 @@ def layered(W: ArrayLike, widths: Sequence[float]) -> Layout:
     A = np.asarray(W) != 0  # (d, d)
     nodes: dict[int, Point] = {}
     routes: dict[Edge, list[Point]] = {}
-    end: float | None = None  # where the part drawn last ends on the right
+    begin, end, top, bottom = 0.0, None, 0.0, 0.0  # of the row of parts that is being filled
     for part in _parts(A):
         places, ways = _connected(A[np.ix_(part, part)], [widths[j] for j in part])
         left, right = _extent(places, ways, [widths[j] for j in part])
-        shift = 0.0 if end is None else end + 2 * NODE_GAP - left
-        nodes |= {part[j]: (x + shift, y) for j, (x, y) in places.items()}
+        if end is None:
+            begin, shift = left, 0.0
+        elif end + right - left - begin > PAGE and right - left < PAGE:  # a row of its own
+            shift, top = begin - left, bottom - LAYER_GAP
+        else:
+            shift = end + 2 * NODE_GAP - left
+        nodes |= {part[j]: (x + shift, y + top) for j, (x, y) in places.items()}
         for (i, j), way in ways.items():
-            routes[part[i], part[j]] = [(x + shift, y) for x, y in way]
+            routes[part[i], part[j]] = [(x + shift, y + top) for x, y in way]
         end = right + shift
+        bottom = min(bottom, top + min(y for _, y in places.values()))
     return Layout(nodes, routes, [j for j in range(len(A)) if j not in nodes])
 
 
@@ -126,15 +134,24 @@ def _extent(
 
 
 def _levels(A: NDArray[np.bool_]) -> list[int]:
-    """The layer of every node: below its last cause, but as near to its effects as it helps."""
-    order = list(topological_order(A))
-    level = [0] * len(A)
+    """The layer of every node: below its last cause, but as near to its effects as it helps.
+
+    A layer that is full passes nodes on to the next, so that a large graph is a page, not a band.
+    """
+    order, most = list(topological_order(A)), max(4, round(CAPACITY * np.sqrt(len(A))))
+    level, filled = [0] * len(A), Counter[int]()
     for j in order:
         level[j] = 1 + max((level[i] for i in np.flatnonzero(A[:, j])), default=-1)
+        while filled[level[j]] >= most:
+            level[j] += 1
+        filled[level[j]] += 1
     for j in reversed(order):
         effects = np.flatnonzero(A[j])
         if len(effects) > A[:, j].sum():  # moving down shortens more edges than it lengthens
-            level[j] = min(level[k] for k in effects) - 1
+            wanted = min(level[k] for k in effects) - 1
+            if filled[wanted] < most:
+                filled.update({level[j]: -1, wanted: 1})
+                level[j] = wanted
     return [k - min(level) for k in level]
 
 
@@ -223,8 +240,9 @@ def _across(
 
 
 def _offsets(widths: list[float]) -> NDArray[np.float64]:
-    """The places of boxes side by side, around zero."""
-    steps = [0.0, *((a + b) / 2 + NODE_GAP for a, b in pairwise(widths))]
+    """The places of boxes side by side, around zero; edges that pass need less room than boxes."""
+    gaps = (LINE_GAP if a == b == WAYPOINT else NODE_GAP for a, b in pairwise(widths))
+    steps = [0.0, *((a + b) / 2 + gap for (a, b), gap in zip(pairwise(widths), gaps, strict=True))]
     places = np.cumsum(steps)
     return places - places.mean()
 

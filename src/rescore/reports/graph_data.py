@@ -5,20 +5,23 @@ from typing import Any
 import numpy as np
 
 from rescore.exchange.programs import text_names
-from rescore.graph.equivalence import open_edges
-from rescore.report.graph_figure import LABELLED_EDGES
-from rescore.report.layout import HEIGHT, Edge, Placement, Point, placed
-from rescore.report.run import Run
-from rescore.report.run_tables import edge_change
+from rescore.graph.drawing import LABELLED_EDGES
+from rescore.graph.layout import HEIGHT, Edge, Placement, Point, placed
+from rescore.reports.run import Run
+from rescore.reports.run_tables import edge_change
 from rescore.text import printable
 
 __all__ = ["graph_data"]
 
 PIXELS = 96  # in an inch
+SHOWN = (  # of the table of edges
+    "low", "high", "explains", "directed", "by", "stability", "direction", "survives", "known",
+    "verdict", "why",
+)  # fmt: skip
 
 
 def graph_data(run: Run) -> dict[str, Any]:
-    """Nodes and edges in pixels, y downwards, as plain data for JSON.
+    """Nodes and edges in pixels, y downwards, and some rows, as plain data for JSON.
 
     Examples
     --------
@@ -28,18 +31,25 @@ def graph_data(run: Run) -> dict[str, Any]:
     (['x0'], [])
     """
     names = text_names(run.model)
-    left_open = open_edges(run.model.adjacency_matrix_, run.model.cpdag_)
     found = placed(run.model.adjacency_matrix_, names)
-    edges = [_edge(run, found, edge) for edge in found.routes]
-    labelled = len(edges) <= LABELLED_EDGES
+    place = {name: k for k, name in enumerate(names)}
+    known = {(place[line["cause"]], place[line["effect"]]): line for line in _lines(run)}
     return {
         "height": round(HEIGHT * PIXELS, 1),
         "nodes": [_node(found, j, name) for j, name in enumerate(names)],
-        "edges": [_described(run, edge, names, left_open) | how for edge, how in edges],
-        "gone": [_described(run, edge, names, left_open) for edge in _gone(run)],
-        "labelled": labelled,
+        "edges": [_described(run, e) | known[e] | _drawn(found, e) for e in found.routes],
+        "gone": [_described(run, edge) for edge in _gone(run)],
+        "labelled": len(found.routes) <= LABELLED_EDGES,
         "compared": run.plain is not None,
+        "linear": run.model.equations_.kind == "linear",
+        "rows": _rows(run),
     }
+
+
+def _lines(run: Run) -> list[dict[str, Any]]:
+    """What the table says of each edge; what is not known is None."""
+    table = run.edges[["cause", "effect", *SHOWN]].to_dict("records")
+    return [{str(k): None if v != v else v for k, v in line.items()} for line in table]
 
 
 def _node(found: Placement, j: int, name: str) -> dict[str, Any]:
@@ -55,13 +65,13 @@ def _node(found: Placement, j: int, name: str) -> dict[str, Any]:
     }
 
 
-def _edge(run: Run, found: Placement, edge: Edge) -> tuple[Edge, dict[str, Any]]:
+def _drawn(found: Placement, edge: Edge) -> dict[str, Any]:
     """How the edge is drawn: where it leaves and enters its boxes, and how it bends between."""
     route = found.routes[edge]
     (sx, sy), (tx, ty) = found.nodes[edge[0]], found.nodes[edge[1]]
     (ax, ay), (bx, by) = route[0], route[-1]
     along, aside = _bends(route)
-    return edge, {
+    return {
         "leaves": [round(PIXELS * (ax - sx), 1), round(-PIXELS * (ay - sy), 1)],
         "enters": [round(PIXELS * (bx - tx), 1), round(-PIXELS * (by - ty), 1)],
         "along": along,
@@ -86,18 +96,16 @@ def _bends(route: list[Point]) -> tuple[list[float], list[float]]:
     return np.round(along, 4).tolist(), np.round(aside, 1).tolist()
 
 
-def _described(run: Run, edge: Edge, names: list[str], left_open: Any) -> dict[str, Any]:
+def _described(run: Run, edge: Edge) -> dict[str, Any]:
+    """An edge of the graph, or one that only the plain fit has."""
     W = run.model.adjacency_matrix_.to_numpy()
     gone = W[edge] == 0
-    weight = float(np.asarray(run.plain)[edge] if gone else W[edge])
     return {
         "id": f"{'p' if gone else 'e'}{edge[0]}-{edge[1]}",
         "source": f"n{edge[0]}",
         "target": f"n{edge[1]}",
-        "weight": weight,
-        "directed": not left_open[edge],
-        "required": tuple(names[k] for k in edge) in _required(run),
-        "stability": None if run.stability is None else float(np.asarray(run.stability)[edge]),
+        "weight": float(np.asarray(run.plain)[edge] if gone else W[edge]),
+        "directed": True,
         "change": None if run.plain is None else edge_change(W, np.asarray(run.plain), edge),
     }
 
@@ -110,6 +118,18 @@ def _gone(run: Run) -> list[Edge]:
     return [(i, j) for i, j in np.argwhere((plain != 0) & (W == 0)).tolist()]
 
 
-def _required(run: Run) -> set[tuple[str, ...]]:
-    pairs = run.model.plain.known_edges()["required"] or ()
-    return {tuple(str(name) for name in pair) for pair in pairs}
+def _rows(run: Run) -> dict[str, Any] | None:
+    """The rows that pictures of edges show, and how much each counts, 1 as in the plain learner."""
+    if run.rows is None:
+        return None
+    n, places = len(run.model.sample_weight_), run.rows.places
+    weight = n * run.model.sample_weight_.to_numpy()[places]
+    cells = None
+    if run.model._cell_weight is not None:  # a list for each variable
+        cells = n * run.model.cell_weight_.to_numpy()[places].T
+    return {
+        "values": run.rows.values,
+        "weight": np.round(weight, 3).tolist(),
+        "cells": None if cells is None else np.round(cells, 3).tolist(),
+        "of": n,
+    }

@@ -14,31 +14,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rescore.exchange.programs import text_names
+from rescore.graph.drawing import draw_adjacency, draw_graph
 from rescore.metrics import HEADINGS
-from rescore.report.figures import draw_history, draw_weights, svg
-from rescore.report.graph_data import graph_data
-from rescore.report.graph_figure import draw_adjacency, draw_graph
-from rescore.report.run import Run
-from rescore.report.run_tables import (
+from rescore.reports.figures import draw_history, draw_weights, svg
+from rescore.reports.graph_data import graph_data
+from rescore.reports.run import Run
+from rescore.reports.run_tables import (
     changes_sentence,
     columns_used,
     doubts,
     edge_changes,
-    edges_sentence,
     group_shares,
+    methods_paragraph,
     row_weights,
     settings,
-    strongest_edges,
 )
 from rescore.text import printable
+from rescore.verdicts import FIRM, FRAGILE, MADE, OPEN, WORDS, trust
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
 __all__ = ["asset", "json_text", "policy", "render_page"]
 
+MARKS = {FIRM: "firm", OPEN: "open", FRAGILE: "fragile", MADE: "made"}  # classes of the page
 MOST_EDGES = 50  # of the forbidden or required ones that are listed
-SCRIPTS = ("vendor/cytoscape.min.js", "graph.js")
+SCRIPTS = ("vendor/cytoscape.min.js", "details.js", "graph.js")
 
 
 def render_page(run: Run) -> str:
@@ -55,7 +56,7 @@ def render_page(run: Run) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("rescore.report", "."), autoescape=True, undefined=StrictUndefined,
+        loader=PackageLoader("rescore.reports", "."), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters["printable"] = printable
@@ -73,7 +74,7 @@ def asset(name: str) -> "Markup":
     """
     from markupsafe import Markup
 
-    text = files("rescore.report").joinpath(name).read_text(encoding="utf-8")
+    text = files("rescore.reports").joinpath(name).read_text(encoding="utf-8")
     if "</script" in text.lower() or "</style" in text.lower() or "<!--" in text:
         raise ValueError(f"{name} would end the element that holds it; it cannot be put in a page.")
     return Markup(text)
@@ -120,30 +121,35 @@ def _inlined(run: Run) -> dict[str, Any]:
         "style": style,
         "drawing_style": drawing_style,
         "graph": json_text(graph),
-        "constrained": any(edge["required"] for edge in graph["edges"]),
+        "constrained": any(edge["known"] == "required" for edge in graph["edges"]),
         "stable": run.stability is not None,
+        "carries_rows": 0 if run.rows is None else len(run.rows.places),
     }
 
 
 def _contents(run: Run) -> dict[str, Any]:
     from rescore import __version__
 
-    model, names = run.model, text_names(run.model)
+    model, names, diagnostics = run.model, text_names(run.model), run.model.diagnostics_
     present = model.adjacency_matrix_.to_numpy() != 0
     degrees = present.sum(axis=0) + present.sum(axis=1)
-    edges = strongest_edges(model)
+    edges = _edge_lines(run)
     return {
         "version": __version__,
         "versions": {name: printable(value) for name, value in run.versions.items()},
         "command": printable(run.command, 2000),
         "source": printable(run.source, 500),
         "settings": {name: _shown(name, value) for name, value in settings(model).items()},
-        "diagnostics": model.diagnostics_,
+        "diagnostics": diagnostics,
         "names": names,
         "isolated": [name for name, degree in zip(names, degrees, strict=True) if not degree],
         "edges": edges,
-        "edges_sentence": edges_sentence(edges),
-        "some_open": not all(directed for *_, directed in edges),
+        "trust": trust(run.edges),
+        "counts": {word: sum(edge["verdict"] == word for edge in edges) for word in WORDS},
+        "marks": MARKS,
+        "noise": (diagnostics.get("noise") or {}).get("summary", ""),
+        "methods": printable(methods_paragraph(run), 4000),
+        "some_open": not all(edge["directed"] for edge in edges),
         "n": len(row_weights(model)),
         "figures": _figures(run),
         "heaviest": _heaviest(run),
@@ -152,7 +158,7 @@ def _contents(run: Run) -> dict[str, Any]:
         "changes": _changes(run),
         "columns": columns_used(model),
         "units": run.units,
-        "doubts": None if run.stability is None else doubts(run, run.stability),
+        "doubts": _not_in_the_graph(run),
         "resampled": printable(run.resampled, 500),
         "findings": [
             {name: printable(getattr(found, name), 2000) for name in ("severity", "seen", "remedy")}
@@ -164,6 +170,22 @@ def _contents(run: Run) -> dict[str, Any]:
         "metrics": HEADINGS,
         "warnings": [printable(text, 2000) for text in _warnings(run)],
     }
+
+
+def _edge_lines(run: Run) -> list[dict[str, Any]]:
+    """The table of edges, each with the name it has in the drawing; what is not known is None."""
+    place = {name: k for k, name in enumerate(text_names(run.model))}
+    return [
+        {str(key): None if value != value else value for key, value in line.items()}
+        | {"id": f"e{place[line['cause']]}-{place[line['effect']]}"}
+        for line in run.edges.to_dict("records")
+    ]
+
+
+def _not_in_the_graph(run: Run) -> list[dict[str, Any]]:
+    """Edges that resamples find now and then, the most frequent first."""
+    found = [] if run.stability is None else doubts(run, run.stability)
+    return [line for line in reversed(found) if not line["in_graph"]]
 
 
 def _figures(run: Run) -> dict[str, str]:

@@ -3,10 +3,10 @@ import pandas as pd
 import pytest
 
 import rescore as rs
-from rescore.report.folder import rewrite_report, write_run, write_stability
-from rescore.report.page import render_page
-from rescore.report.run import Run, read_run
-from rescore.report.run_tables import NOTEWORTHY, doubts
+from rescore.reports.folder import rewrite_report, write_run, write_stability
+from rescore.reports.page import render_page
+from rescore.reports.run import Run, read_run
+from rescore.reports.run_tables import NOTEWORTHY, doubts
 
 
 def table(columns=("a", "<b>", "=c"), index=None):

@@ -1,7 +1,5 @@
 """The pictures of a fit, as matplotlib figures that touch neither pyplot nor its settings."""
 
-import io
-import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +7,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from rescore.report.graph_figure import FAINT, INK, PAPER, POSITIVE
-from rescore.report.run_tables import group_shares
+from rescore.graph.drawing import FAINT, INK, PAPER, POSITIVE, png, svg
+from rescore.reports.run_tables import group_shares
 from rescore.text import printable
 
 if TYPE_CHECKING:
@@ -27,7 +25,6 @@ TRACES = {  # columns of a history worth a panel, and whether they span orders o
 }
 COLOURS = ("#1a6fb0", "#c4501b", "#2e8b57", "#8757b0", "#b08a1a", "#c2407a", "#3aa0a0", "#6b6b6b")
 MOST_POINTS = 4000  # drawn per scatter plot; every k-th row stands for the others
-MOST_SIDE, MOST_DOTS = 12_000, 40e6  # of a picture: dots along a side, and in all
 MOST_GROUPS = 16  # the heaviest; the page's table has all of them
 LONGEST_LABEL = 28
 
@@ -87,44 +84,6 @@ def draw_weights(
     _scatter(top, w, loss, [(labels == g, c) for g, c in zip(shares.index, colours, strict=True)])
     _draw_shares(bottom, shares, colours)
     return figure
-
-
-def svg(figure: "Figure") -> str:
-    """The figure as SVG, the same text every time; its labels stay text, shown in any script.
-
-    Examples
-    --------
-    >>> svg(draw_weights([0.5, 0.5], [1.0, 2.0]))[:5]
-    '<?xml'
-    """
-    import matplotlib
-
-    # The salt of the ids and the treatment of text can only be set this way; both are put back.
-    with matplotlib.rc_context({"svg.hashsalt": "rescore", "svg.fonttype": "none"}):
-        return _saved(figure, format="svg", metadata={"Date": None, "Creator": None}).decode()
-
-
-def png(figure: "Figure", dpi: float = 160) -> bytes:
-    r"""The figure as PNG; a large one in fewer dots per inch, so that memory always suffices.
-
-    Examples
-    --------
-    >>> png(draw_weights([0.5, 0.5], [1.0, 2.0]))[1:4]
-    b'PNG'
-    """
-    width, height = figure.get_size_inches()
-    dots = min(MOST_SIDE / max(width, height), (MOST_DOTS / (width * height)) ** 0.5)
-    return _saved(figure, format="png", dpi=min(dpi, dots), metadata={"Software": None})
-
-
-def _saved(figure: "Figure", **options: Any) -> bytes:
-    buffer = io.BytesIO()
-    with warnings.catch_warnings():
-        # Names come in every script; one the font lacks is drawn as a box, which says enough.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
-        warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
-        figure.savefig(buffer, facecolor=PAPER, **options)
-    return buffer.getvalue()
 
 
 def _figure(width: float, height: float) -> "Figure":

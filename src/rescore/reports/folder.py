@@ -9,22 +9,27 @@ from functools import cache, partial
 from pathlib import Path
 
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from rescore.exchange.programs import can_be_handed_over, equations_json, text_names
 from rescore.exchange.saving import fingerprint, saved_fingerprint, write_model
 from rescore.graph.dagitty import to_dagitty
+from rescore.graph.drawing import draw_graph
 from rescore.graph.formats import to_dot, to_graphml, to_json
 from rescore.graph.io import write_adjacency
-from rescore.report.figures import png, svg
-from rescore.report.graph_figure import draw_graph
-from rescore.report.page import render_page
-from rescore.report.run import ABOUT_FILE, Run, about, read_run
-from rescore.report.run_tables import row_weights
+from rescore.learners.base import StructureLearner
+from rescore.learners.parameters import check_fitted
+from rescore.reports.figures import png, svg
+from rescore.reports.page import render_page
+from rescore.reports.run import ABOUT_FILE, Run, about, read_run, some_rows
+from rescore.reports.run_tables import row_weights
 from rescore.staging import Place, staged
 from rescore.studies.edge_shares import Stability
+from rescore.studies.units import Units
+from rescore.tables.table import TableLike, rows_like
 from rescore.text import printable
 
-__all__ = ["rewrite_report", "write_run", "write_stability"]
+__all__ = ["report", "rewrite_report", "write_run", "write_stability"]
 
 STABILITY_FILES = ("stability.csv", "row_stability.csv")
 DRAWN_FILES = ("graph.svg", "graph.png", "report.html")
@@ -41,6 +46,63 @@ RUN_FILES = (  # all that a run may write, replace or remove
     ),
     *("scores.json", ABOUT_FILE, *STABILITY_FILES, *DRAWN_FILES),
 )
+
+
+def report(
+    model: StructureLearner,
+    X: "TableLike | None" = None,
+    path: str | os.PathLike[str] = "report.html",
+    *,
+    stability: Stability | None = None,
+    units: Units | None = None,
+    groups: "ArrayLike | None" = None,
+    source: str = "",
+) -> Path:
+    """Write one page about a fitted model, which opens offline, and return its path.
+
+    It is the report of the command line: the graph, a verdict for every edge, what they rest on.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted one.
+    X : table, optional
+        The rows of the fit: some of them go into the page, for the pictures of single edges.
+    path : path
+        The file; an earlier one is replaced.
+    stability, units : optional
+        What `bootstrap` and `units` found.
+    groups : array (n,), optional
+        A label for each row, which the page compares with the weights.
+    source : str
+        Where the rows are from, in words.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rescore import Linear, simulate
+    >>> X = simulate(nodes=3, degree=1, samples=200, random_state=100).X
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report(Linear().fit(X), X, f"{folder}/page.html").name
+    'page.html'
+    """
+    check_fitted(model)
+    rows = None
+    if X is not None:
+        names = tuple(model.adjacency_matrix_.columns)
+        table = rows_like(model.plain.opening().of(X)[0], names, type(model).__name__)
+        if len(table.values) != len(model.sample_weight_):
+            raise ValueError(
+                f"The model was fitted to {len(model.sample_weight_)} rows, and X has "
+                f"{len(table.values)}. Give the table of the fit, or leave it out."
+            )
+        rows = some_rows(table.values)
+    run = Run(model, groups, source=source, units=units, rows=rows)
+    target = Path(path)
+    text = render_page(run if stability is None else run.with_stability(stability))
+    with staged(target.parent) as scratch:
+        _write(scratch / target.name, text)
+    return target
 
 
 def write_run(folder: str | os.PathLike[str], run: Run) -> list[str]:

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 import rescore as rs
-from rescore.report.graph_data import PIXELS, graph_data
-from rescore.report.layout import placed
-from rescore.report.page import json_text, render_page
-from rescore.report.run import Run
-from rescore.report.run_tables import edge_changes
+from rescore.graph.layout import placed
+from rescore.reports.graph_data import PIXELS, graph_data
+from rescore.reports.page import json_text, render_page
+from rescore.reports.run import Run, some_rows
+from rescore.reports.run_tables import edge_changes
 from rescore.tables.convert import DataWarning
 
 
@@ -76,7 +76,7 @@ def test_the_page_is_complete_in_itself(model):
     text = full_page(model)
     page = Page(text)
     tags = {tag for tag, _ in page.seen}
-    assert not tags & {"iframe", "form", "b", "u", "s", "q", "i", "object", "base"}
+    assert not tags & {"iframe", "form", "u", "s", "q", "i", "object", "base"}
     assert [a for tag, a in page.seen if tag == "link"] == [{"rel": "icon", "href": "data:,"}]
     assert not any("src" in a for tag, a in page.seen if tag == "script")
     images = [a for tag, a in page.seen if tag == "img"]
@@ -87,7 +87,8 @@ def test_the_page_is_complete_in_itself(model):
         text = text.replace(library, "")
     assert not re.search(r"https?://", text)  # a licence's address in a comment fetches nothing
     for word in ("&lt;i&gt;u&lt;/i&gt;", "odd &lt;u&gt;", "tau", "share of weight",
-                 "Heaviest rows", "rescore fit", "numpy", "With and without"):  # fmt: skip
+                 "Heaviest rows", "rescore fit", "numpy", "With and without", "made by the units",
+                 "For the methods section", "&lt;q&gt;.csv"):  # fmt: skip
         assert word in text
 
 
@@ -110,7 +111,7 @@ def test_the_policy_lets_in_exactly_the_scripts_and_styles_of_the_page(model):
 
 
 def test_the_vendored_library_is_the_one_described():
-    folder = files("rescore.report") / "vendor"
+    folder = files("rescore.reports") / "vendor"
     found = hashlib.sha256((folder / "cytoscape.min.js").read_bytes()).hexdigest()
     assert found in (folder / "VENDORED.md").read_text()
     assert "Cytoscape Consortium" in (folder / "LICENSE").read_text()
@@ -137,7 +138,7 @@ def test_the_drawn_edges_follow_the_layout(model):
         np.testing.assert_allclose(pulls[1:-1], inner, atol=0.5)
         # It leaves and arrives vertically.
         np.testing.assert_allclose([pulls[0, 0], pulls[-1, 0]], [start[0], end[0]], atol=0.5)
-    required = [(e["source"], e["target"]) for e in data["edges"] if e["required"]]
+    required = [(e["source"], e["target"]) for e in data["edges"] if e["known"] == "required"]
     assert required == [("n0", "n2")]
 
 
@@ -165,6 +166,29 @@ def test_a_matrix_of_another_graph_is_refused(model, name):
         Run(model, **{name: np.zeros((2, 2))})
     with pytest.raises(ValueError, match="between 0 and 1"):
         Run(model, stability=np.full((3, 3), 2.0))
+
+
+def test_the_page_opens_with_the_graph_and_the_verdicts(model):
+    text = full_page(model)
+    first = text.index('id="graph"')
+    assert text.index('class="tiles"') < first < text.index('id="edges"') < text.index('id="fit"')
+    assert "Converged" not in text[:first]
+    assert text.count("<tr data-edge=") == len(Run(model).edges)
+
+
+def test_the_rows_of_a_page_are_few_and_those_of_the_table(model):
+    X = table()
+    found = some_rows(X)
+    assert found.places == list(range(120))
+    np.testing.assert_allclose(np.array(found.values).T, X, rtol=1e-3)
+    assert len(some_rows(np.zeros((10_000, 3))).places) <= 400
+    assert len(some_rows(np.zeros((10_000, 900))).places) == 60
+    shown = graph_data(Run(model, rows=found))["rows"]
+    expected = (model.cell_weight_ * 120).to_numpy()
+    if shown["cells"] is not None:
+        np.testing.assert_allclose(np.array(shown["cells"]).T, expected, atol=1e-3)
+    else:
+        np.testing.assert_allclose(shown["weight"], expected[:, 0], atol=1e-3)
 
 
 def test_a_failed_fit_says_so_on_the_page():

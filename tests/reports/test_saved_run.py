@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 
 import rescore as rs
 from rescore.cli import app
-from rescore.report.folder import write_run
-from rescore.report.graph_data import graph_data
-from rescore.report.page import render_page
-from rescore.report.run import Run, read_run
+from rescore.reports.folder import write_run
+from rescore.reports.graph_data import graph_data
+from rescore.reports.page import render_page
+from rescore.reports.run import Run, read_run
 from rescore.tables.findings import Finding
 
 
@@ -49,7 +49,7 @@ def test_a_saved_run_keeps_which_directions_are_open(tmp_path):
     model = rs.GES().fit(pd.DataFrame({"a": a, "b": b, "x": x, "z": z, "m": m}))
     write_run(tmp_path, Run(model))
     written = (tmp_path / "report.html").read_text()
-    assert "3 edges, 1 with an open direction: the data fit either way." in written
+    assert "2 of 3 edges are firm, 1 with an open direction." in written
     arrows = re.findall(r'class="name">(\w)</td><td>(.)</td><td class="name">(\w)', written)
     assert {("x", "→", "m"), ("z", "→", "m")} < set(arrows)
     assert {mark for *_, mark, _ in arrows} == {"→", "—"}

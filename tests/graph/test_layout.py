@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rescore.report import layout as module
-from rescore.report.layout import layered
+from rescore.graph import layout as module
+from rescore.graph.layout import layered
 
 
 @st.composite
@@ -35,7 +35,9 @@ def test_edges_lead_downwards_and_boxes_keep_apart(case):
     for k, (x, y, width) in enumerate(boxes):
         for other_x, other_y, other_width in boxes[:k]:
             if abs(y - other_y) < 1e-9:
-                assert abs(x - other_x) >= (width + other_width) / 2 + module.NODE_GAP - 1e-9
+                lines = width == other_width == module.WAYPOINT
+                gap = module.LINE_GAP if lines else module.NODE_GAP
+                assert abs(x - other_x) >= (width + other_width) / 2 + gap - 1e-9
 
 
 @settings(deadline=None, max_examples=30)

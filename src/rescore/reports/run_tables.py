@@ -9,9 +9,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from rescore.exchange.programs import text_names
-from rescore.graph.formats import NamedEdge, edges_of
 from rescore.learners.base import StructureLearner
-from rescore.report.run import Run
+from rescore.reports.run import Run
+from rescore.verdicts import trust
 
 __all__ = [
     "changes_sentence",
@@ -19,44 +19,13 @@ __all__ = [
     "doubts",
     "edge_change",
     "edge_changes",
-    "edges_sentence",
     "group_shares",
+    "methods_paragraph",
     "row_weights",
     "settings",
-    "strongest_edges",
 ]
 
 NOTEWORTHY = 0.1  # share of resamples from which an edge is listed that the graph has not
-
-
-def strongest_edges(model: StructureLearner) -> list[NamedEdge]:
-    """All edges as (from, to, weight, directed), the strongest first.
-
-    Examples
-    --------
-    >>> from rescore import Linear
-    >>> x = np.random.default_rng(0).normal(size=(500, 1))
-    >>> model = Linear().fit(np.hstack([x, 2 * x + x[::-1]]))
-    >>> [(cause, effect, round(weight)) for cause, effect, weight, _ in strongest_edges(model)]
-    [('x0', 'x1', 2)]
-    """
-    W, directions = model.adjacency_matrix_.to_numpy(), model.cpdag_.to_numpy()
-    return sorted(edges_of(W, text_names(model), directions), key=lambda edge: -abs(edge[2]))
-
-
-def edges_sentence(edges: list[NamedEdge]) -> str:
-    """How many edges there are, and how many of them have an open direction.
-
-    Examples
-    --------
-    >>> edges_sentence([("a", "b", 0.5, True), ("b", "c", 0.2, False)])
-    '2 edges, 1 with an open direction: the data fit either way.'
-    """
-    count = f"{len(edges)} edge{'s' * (len(edges) != 1)}"
-    left_open = sum(not directed for *_, directed in edges)
-    if not left_open:
-        return f"{count}."
-    return f"{count}, {left_open} with an open direction: the data fit either way."
 
 
 def edge_change(W: Any, plain: Any, edge: tuple[int, int]) -> str:
@@ -174,6 +143,36 @@ def columns_used(model: StructureLearner) -> str:
     """
     standardised = getattr(model.plain, "standardize", False)
     return "columns standardised" if standardised else "columns in their own units"
+
+
+def methods_paragraph(run: Run) -> str:
+    """How the graph came about and how far it is trusted, for the methods section of a paper.
+
+    Examples
+    --------
+    >>> from rescore import Linear
+    >>> print(methods_paragraph(Run(Linear().fit([[0.0], [1.0]]), source="two.csv")))
+    A directed acyclic graph over 1 variable was learned from 2 rows (two.csv) with Linear of
+    rescore ..., columns in their own units. ...
+    """
+    model, noted = run.model, run.model.diagnostics_
+    n, d = model.losses_.shape
+    source = f" ({run.source})" if run.source else ""
+    told = [
+        f"A directed acyclic graph over {d} variable{'s' * (d != 1)} was learned from {n:,} rows"
+        f"{source} with {settings(model)['estimator']} of rescore {run.versions['rescore']}, "
+        f"{columns_used(model)}.",
+        (noted.get("noise") or {}).get("summary", ""),
+        noted["weighting"].get("summary", ""),
+        f"{len(noted['knowledge'])} edges were required or forbidden."
+        if noted["knowledge"]
+        else "",
+        "Coefficients have 90 % intervals. An edge is called firm if its direction is identified, "
+        "at least 90 % of resamples of the rows have it (without resamples: its coefficient is "
+        "clear of its error), and it survives the changes of units that were tried.",
+        trust(run.edges),
+    ]
+    return " ".join(text for text in told if text)
 
 
 def doubts(run: Run, shares: Any) -> list[dict[str, Any]]:
