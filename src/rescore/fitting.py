@@ -242,7 +242,7 @@ def noticed(
     return (
         *(found for found in findings(table) if found.code not in silenced),
         *_few_heavy_rows(table, prior, result),
-        *_empty(table, result),
+        *_empty(table, result, preparation.standardize),
         *_cut(table, result),
     )
 
@@ -306,7 +306,7 @@ def _few_heavy_rows(table: Table, prior: Matrix, result: Result) -> list[Finding
     return [Finding("few_heavy_rows", seen, remedy="Raise tau, or look at these rows.")]
 
 
-def _empty(table: Table, result: Result) -> list[Finding]:
+def _empty(table: Table, result: Result, standardised: bool) -> list[Finding]:
     in_groups = isinstance(result.weights, Cells)  # whose levels can make variables correlated
     if result.W.any() or len(table.names) < 2 or in_groups:
         return []
@@ -315,10 +315,8 @@ def _empty(table: Table, result: Result) -> list[Finding]:
     if largest < LARGE_CORRELATION:
         return []
     seen = f"The graph has no edge, although the largest correlation is {largest:.2f}."
-    remedy = (
-        "The penalty or the threshold is too large for these units: fit with standardize=True, or "
-        "lower them."
-    )
+    remedy = "The penalty or the threshold is too large for these units: lower them"
+    remedy += "." if standardised else ", or fit with standardize=True."
     return [Finding("empty", seen, remedy=remedy)]
 
 

@@ -1,12 +1,12 @@
 """What a command says when it is done, for people and for programs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rescore.cli.guard import one_line
+from rescore.cli.guard import in_flags, one_line
 from rescore.cli.refits import print_units, units_as_data
 from rescore.cli.terminal import console, print_files, print_scores, print_table
 from rescore.exchange.programs import text_names
@@ -16,8 +16,9 @@ from rescore.reports.run_tables import (
     columns_used,
     edge_changes,
     group_shares,
+    table_sentences,
 )
-from rescore.text import listing, printable
+from rescore.text import printable
 from rescore.verdicts import trust
 
 __all__ = ["print_run", "print_shares", "run_as_data"]
@@ -74,7 +75,7 @@ def print_run(run: Run, folder: Any, files: Sequence[str], verbose: bool = False
     out.print(trust(run.edges))
     _print_edges(run.edges)
     if verbose or not diagnostics["converged"]:
-        out.print(one_line(diagnostics["status"]), soft_wrap=True)
+        out.print(one_line(in_flags(diagnostics["status"])), soft_wrap=True)
     effective = f"{diagnostics['effective_rows']:,.0f} effective of {n:,} rows"
     out.print(f"{effective}, {columns_used(run.model)}")
     for sentence in table_sentences(diagnostics["table"]):
@@ -93,32 +94,6 @@ def print_run(run: Run, folder: Any, files: Sequence[str], verbose: bool = False
     if run.scores is not None:
         print_scores("Against the true graph", {**run.baselines, "this fit": run.scores})
     print_files(folder, files)
-
-
-def table_sentences(receipt: Mapping[str, Any]) -> list[str]:
-    """What was filled in, left out or coded before the fit.
-
-    Examples
-    --------
-    >>> table_sentences({"missing": {"how": "em", "rows": 0, "cells": {"a": 2}}, "dropped": ["b"]})
-    ["Filled in by EM: 2 cells, 'a' (2).", "Left out: 'b'."]
-    """
-    told, gaps = [], receipt.get("missing")
-    if gaps:
-        cells = ", ".join(f"'{printable(k, 30)}' ({c})" for k, c in list(gaps["cells"].items())[:6])
-        more = f" and {len(gaps['cells']) - 6} more" if len(gaps["cells"]) > 6 else ""
-        total = sum(gaps["cells"].values())
-        if gaps["how"] == "drop":
-            told.append(f"Rows left out for gaps: {gaps['rows']}, with gaps in {cells}{more}.")
-        else:
-            told.append(f"Filled in by EM: {total} cells, {cells}{more}.")
-            if gaps["rows"]:
-                told.append(f"Rows left out because they held nothing: {gaps['rows']}.")
-    if receipt.get("categories"):
-        told.append(f"May cause and are not caused: {listing(receipt['categories'])}.")
-    if receipt.get("dropped"):
-        told.append(f"Left out: {listing(receipt['dropped'])}.")
-    return told
 
 
 def _changes(run: Run) -> pd.DataFrame:

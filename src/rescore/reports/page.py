@@ -28,6 +28,7 @@ from rescore.reports.run_tables import (
     methods_paragraph,
     row_weights,
     settings,
+    table_sentences,
 )
 from rescore.text import printable
 from rescore.verdicts import FIRM, FRAGILE, MADE, OPEN, WORDS, trust
@@ -239,9 +240,11 @@ def _receipts(run: Run) -> list[dict[str, Any]]:
 
 
 def _warnings(run: Run) -> list[str]:
-    """What was warned about, then what the fit found by itself and nobody has said yet."""
-    found = [finding["message"] for finding in run.model.diagnostics_["warnings"]]
-    return list(dict.fromkeys([*run.warnings, *found]))
+    """What was done to the table and warned about, then what nobody has said yet."""
+    found = run.model.diagnostics_["warnings"]
+    unsaid = [one["message"] for one in found if not any(one["seen"] in w for w in run.warnings)]
+    done = table_sentences(run.model.diagnostics_.get("table", {}))
+    return list(dict.fromkeys([*done, *run.warnings, *unsaid]))
 
 
 def _scores(run: Run) -> dict[str, dict[str, Any]]:

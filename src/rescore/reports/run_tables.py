@@ -1,6 +1,7 @@
 """What a run found, as small tables and sentences for a terminal, a page or a file."""
 
 from collections import Counter
+from collections.abc import Mapping
 from inspect import signature
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike
 from rescore.exchange.programs import text_names
 from rescore.learners.base import StructureLearner
 from rescore.reports.run import Run
+from rescore.text import listing, printable
 from rescore.verdicts import trust
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "methods_paragraph",
     "row_weights",
     "settings",
+    "table_sentences",
 ]
 
 NOTEWORTHY = 0.1  # share of resamples from which an edge is listed that the graph has not
@@ -211,3 +214,29 @@ def doubts(run: Run, shares: Any) -> list[dict[str, Any]]:
 def _parameters(model: StructureLearner) -> dict[str, Any]:
     """As `get_params`, in the order of the documentation rather than of the alphabet."""
     return {name: getattr(model, name) for name in signature(type(model)).parameters}
+
+
+def table_sentences(receipt: Mapping[str, Any]) -> list[str]:
+    """What was filled in, left out or coded before the fit.
+
+    Examples
+    --------
+    >>> table_sentences({"missing": {"how": "em", "rows": 0, "cells": {"a": 2}}, "dropped": ["b"]})
+    ["Filled in by EM: 2 cells, 'a' (2).", "Left out: 'b'."]
+    """
+    told, gaps = [], receipt.get("missing")
+    if gaps:
+        cells = ", ".join(f"'{printable(k, 30)}' ({c})" for k, c in list(gaps["cells"].items())[:6])
+        more = f" and {len(gaps['cells']) - 6} more" if len(gaps["cells"]) > 6 else ""
+        total = sum(gaps["cells"].values())
+        if gaps["how"] == "drop":
+            told.append(f"Rows left out for gaps: {gaps['rows']}, with gaps in {cells}{more}.")
+        else:
+            told.append(f"Filled in by EM: {total} cells, {cells}{more}.")
+            if gaps["rows"]:
+                told.append(f"Rows left out because they held nothing: {gaps['rows']}.")
+    if receipt.get("categories"):
+        told.append(f"May cause and are not caused: {listing(receipt['categories'])}.")
+    if receipt.get("dropped"):
+        told.append(f"Left out: {listing(receipt['dropped'])}.")
+    return told
