@@ -119,6 +119,16 @@ def test_groups_by_level_alone_make_no_edges(seed, d):
     assert model.diagnostics_["weighting"]["groups"] == 2
 
 
+@pytest.mark.parametrize(("d", "apart"), [(2, 1.75), (6, 1.5)])
+@pytest.mark.parametrize("seed", range(3))
+def test_groups_that_overlap_in_every_variable_make_no_edges(seed, d, apart):
+    """No variable shows two peaks; along their principal component the groups are apart."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(2000, d)) + np.outer(rng.random(2000) < 0.4, np.full(d, apart))
+    assert Linear().fit(X).adjacency_matrix_.to_numpy().any()
+    assert not ReScore(Linear()).fit(X).adjacency_matrix_.to_numpy().any()
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_mechanism_that_differs_in_a_group_is_named_and_counts_nothing_there(seed):
     rng = np.random.default_rng(seed)

@@ -217,12 +217,19 @@ def _of_any_noise(problem: Problem, graph: Ordered) -> Ordered:
 
 
 def _peaks_apart(problem: Problem) -> bool:
-    """Whether some variable is skewed or flat beyond chance, as groups of rows would make it."""
+    """Whether rows are skewed or flat beyond chance, as groups with other levels would make them.
+
+    In some variable, or along a principal component: groups that overlap in every variable are
+    apart where the variables differ together.
+    """
     rows = float(problem.row_counts().sum())
     Z = problem.rows.standardised(problem.prior).matrix()
+    variances, directions = np.linalg.eigh((Z * problem.prior[:, None]).T @ Z)
+    seen = variances > 1e-9 * max(variances[-1], 1e-300)
+    Z = np.column_stack([Z, Z @ (directions[:, seen] / np.sqrt(variances[seen]))])
     skew, tails = problem.prior @ Z**3, problem.prior @ Z**4 - 3
     evidence = rows * (np.square(skew) / 6 + np.square(np.minimum(tails, 0)) / 24)
-    varies = np.diag(problem.moments(problem.prior).covariance) > 0
+    varies = np.any(Z != 0, axis=0)
     return bool((evidence[varies] > 3 * np.log(max(rows, 2.0))).any())
 
 
