@@ -1,8 +1,13 @@
 """Names and values from the data, made safe to show on a terminal."""
 
+import re
 from collections.abc import Iterable
 
-__all__ = ["listing", "printable"]
+__all__ = ["from_cell", "listing", "printable", "to_cell"]
+
+# What a spreadsheet takes for a formula, unless it is a plain number; also behind apostrophes.
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan)", re.ASCII)
 
 
 def printable(name: object, limit: int = 60) -> str:
@@ -46,6 +51,30 @@ def listing(names: Iterable[object], most: int = 5) -> str:
     every = list(names)
     shown = ", ".join(f"'{printable(name)}'" for name in every[:most])
     return shown if len(every) <= most else f"{shown} and {len(every) - most} more"
+
+
+def to_cell(text: str) -> str:
+    """The text as a cell of a CSV file that no spreadsheet runs; `from_cell` gives it back.
+
+    What could be a formula gets an apostrophe before it, as spreadsheets themselves write text.
+
+    Examples
+    --------
+    >>> [to_cell(text) for text in ("Raf", "-2.5", "=cmd()", "'=1")]
+    ['Raf', '-2.5', "'=cmd()", "''=1"]
+    """
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def from_cell(cell: str) -> str:
+    """The text that `to_cell` made a cell of.
+
+    Examples
+    --------
+    >>> [from_cell(cell) for cell in ("Raf", "'=cmd()", "'quoted'")]
+    ['Raf', '=cmd()', "'quoted'"]
+    """
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def _escaped(character: str) -> str:

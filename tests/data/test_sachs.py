@@ -91,3 +91,11 @@ def test_the_20_edges_differ_from_the_17_as_documented() -> None:
 def test_an_unknown_truth_names_the_choices() -> None:
     with pytest.raises(ValueError, match="consensus-17, extended-20"):
         load_sachs("cdt-18")
+
+
+def test_the_licence_of_the_file_ships_beside_it():
+    from importlib.resources import files
+
+    notice = (files("rescore.data") / "NOTICE").read_text()
+    assert "MIT License" in notice
+    assert "Copyright (c) 2018 Diviyan Kalainathan" in notice

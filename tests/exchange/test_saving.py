@@ -1,11 +1,12 @@
 import json
+import tracemalloc
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import rescore as rs
-from rescore.exchange.saving import load, save
+from rescore.exchange.saving import _digest, load, save
 from rescore.weightings.exact import Exact
 
 
@@ -123,3 +124,40 @@ def test_knowledge_is_kept_as_what_it_says_not_as_a_path(chain, tmp_path):
     assert json.loads((tmp_path / "run/model.json").read_text())["estimator"]["estimator"][
         "knowledge"
     ]["required"] == [["x4", "x0"]]
+
+
+def tampered(folder, **changes):
+    """The archive with other arrays, and a digest that fits them: whoever tampers knows how."""
+    with np.load(folder / "arrays.npz") as archive:
+        arrays = dict(archive) | changes
+    np.savez(folder / "arrays.npz", **arrays)
+    edited(folder, arrays=_digest(arrays))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("sample_weight", np.full(300, np.nan), "not shares that sum to one"),
+        ("sample_weight", np.r_[-1.0, np.full(299, 2 / 299)], "not shares that sum to one"),
+        ("sample_weight", np.full(300, 1.0), "not shares that sum to one"),
+        ("adjacency_matrix", np.triu(np.full((5, 5), np.nan), 1), "not finite"),
+        ("noise_variance", np.full(5, -1.0), "negative"),
+        ("cpdag", np.full((5, 5), 7), "not 0 or 1"),
+        ("equations_mean", np.full(5, np.inf), "not finite"),
+    ],
+)
+def test_tampered_numbers_are_refused_in_a_sentence(model, tmp_path, name, values, words):
+    save(model, tmp_path)
+    tampered(tmp_path, **{name: values})
+    with pytest.raises(ValueError, match=words):
+        load(tmp_path)
+
+
+def test_an_archive_that_would_fill_the_memory_is_refused_before_it_is_unpacked(model, tmp_path):
+    save(model, tmp_path)
+    np.savez_compressed(tmp_path / "arrays.npz", losses=np.zeros(40_000_000))
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=r"would unpack to 0\.32 GB, more than the 0\.268 GB"):
+        load(tmp_path)
+    assert tracemalloc.get_traced_memory()[1] < 50e6
+    tracemalloc.stop()

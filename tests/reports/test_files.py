@@ -14,6 +14,7 @@ from rescore.reports import folder as module
 from rescore.reports.folder import write_run
 from rescore.reports.run import Run
 from rescore.staging import staged
+from rescore.text import from_cell
 
 FILES = {
     "adjacency.csv", "arrays.npz", "cpdag.csv", "edges.csv", "equations.json", "graph.dagitty",
@@ -64,8 +65,9 @@ def test_weights_and_history_are_exact(tmp_path):
     write_run(tmp_path, Run(model))
     header, *rows = csv.reader((tmp_path / "weights.csv").read_text().splitlines())
     assert header == ["row", "weight", "loss"]
-    # Labels are data, never altered, even where a formula could start.
-    assert [row[0] for row in rows] == labels
+    # Where a formula could start, a spreadsheet is told that it is text.
+    assert [row[0] for row in rows][:5] == ["'=1+1", "'@x", "-2", "a,b", 'q"']
+    assert [from_cell(row[0]) for row in rows] == labels
     assert [float(row[1]) for row in rows] == model.sample_weight_.tolist()
     assert rows[0][2] == ""
     losses = model.row_losses_.iloc[1:]
@@ -73,6 +75,28 @@ def test_weights_and_history_are_exact(tmp_path):
     header, *rows = csv.reader((tmp_path / "history.csv").read_text().splitlines())
     objective = [float(row[header.index("objective")]) for row in rows]
     assert objective == model.history_["objective"].tolist()
+
+
+ODD_NAMES = ["=cmd()", "+1-2", "@SUM(A1)", "-x", "'=1", "''@", "\t=1", "\r=1", "\n=1", "-2.5"]
+
+
+def test_no_name_is_a_formula_in_any_csv_file_and_all_read_back(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, len(ODD_NAMES))).cumsum(axis=1), columns=ODD_NAMES)
+    X.index = [f"=row{k}" for k in range(60)]
+    model = rs.Linear().fit(X)
+    run = Run(model)
+    write_run(tmp_path, run)
+    module.write_stability(tmp_path, run, rs.bootstrap(model, X, resamples=2))
+    for path in tmp_path.glob("*.csv"):
+        with path.open(newline="") as file:
+            cells = [cell for row in csv.reader(file) for cell in row]
+        risky = [cell for cell in cells if cell[:1] in tuple("=+-@\t\r\n")]
+        assert all(float(cell) is not None for cell in risky), path.name
+    for name in ("adjacency.csv", "graph.json", "graph.graphml", "graph.dagitty"):
+        found = read_graph(tmp_path / name)
+        assert list(found.columns) == ODD_NAMES
+    assert list(load(tmp_path).adjacency_matrix_.columns) == ODD_NAMES
 
 
 def test_numbers_as_names_become_text_unless_they_clash(tmp_path):

@@ -15,8 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from rescore.tables import files
 from rescore.tables.convert import DataWarning
 from rescore.tables.files import read_table
+from rescore.tables.table import as_table
 
 UTF8_BOM = b"\xef\xbb\xbf"
 
@@ -395,3 +397,25 @@ def test_labels_that_are_not_one_column_are_refused(tmp_path, header, labels, wo
     (tmp_path / "t.csv").write_text(header + "\n1,u,2\n3,v,5\n")
     with pytest.raises(ValueError, match=words):
         read_table(tmp_path / "t.csv", labels=labels)
+
+
+def test_a_packed_file_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
+    line = b"1," * 999 + b"1\n"
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a" + line + line * 100_000))
+    monkeypatch.setattr(files, "most_bytes", lambda size: 10 * size)
+    with pytest.raises(ValueError, match=r"would unpack to more than .* unpack it yourself"):
+        files.read_table(tmp_path / "t.csv.gz")
+
+
+def test_a_parquet_file_that_would_fill_the_memory_is_refused(tmp_path):
+    column = pa.array(np.zeros(60_000_000, dtype=np.int8))
+    pq.write_table(pa.table({"a": column}), tmp_path / "t.parquet")
+    assert (tmp_path / "t.parquet").stat().st_size < 1_000_000
+    with pytest.raises(ValueError, match="would unpack to more than 268 MB"):
+        files.read_table(tmp_path / "t.parquet")
+
+
+def test_an_empty_name_is_refused_at_the_door():
+    for X in (pd.DataFrame({"a": [1.0, 2], "": [2.0, 1]}), pa.table({"": [1.0, 2.0]})):
+        with pytest.raises(ValueError, match="has an empty name"):
+            as_table(X)

@@ -5,7 +5,7 @@ protein-signaling networks derived from multiparameter single-cell data", Scienc
 The file `sachs.csv.gz` beside this one is `cdt/data/resources/cyto_full_data.csv` from the PyPI
 wheel of cdt 0.6.0 (sha256 a90401b6...9996b), byte for byte, compressed by gzip without a time
 stamp. That wheel's LICENSE.md is the MIT licence, (c) 2018 Diviyan Kalainathan; its metadata say
-Apache 2.0.
+Apache 2.0. The licence is in `NOTICE` beside the file.
 """
 
 from importlib.resources import as_file, files

@@ -345,8 +345,10 @@ def _read_arrays(path: Path, d: int, about: dict[str, Any]) -> dict[str, Any]:
                 arrays = {name: archive[name].astype(np.float64) for name in (*ARRAYS, *further)}
     except (
         ValueError, TypeError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error,
-        EOFError, FileNotFoundError, RecursionError, SyntaxError, OverflowError, MemoryError,
+        EOFError, OSError, RecursionError, SyntaxError, OverflowError, MemoryError,
     ) as error:  # fmt: skip
+        if isinstance(error, PermissionError):
+            raise
         raise ValueError(
             f"'{shown}' is damaged or not ours: {printable(error, 200)}. Fit again."
         ) from None

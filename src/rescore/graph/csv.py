@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from rescore.graph.dag import as_square
 from rescore.graph.formats import Matrix, check_text_names, edges_of, matrix_of, number
-from rescore.text import listing
+from rescore.text import from_cell, listing, to_cell
 from rescore.validation import reads_as_number
 
 __all__ = ["from_adjacency", "from_edge_list", "to_adjacency", "to_edge_list"]
@@ -134,14 +134,16 @@ def csv_header(text: str, delimiter: str = ",") -> list[str]:
 def _csv(rows: Iterable[Sequence[str]], delimiter: str) -> str:
     """The line ends are CR LF while quoting, so that a name holding either is quoted."""
     buffer = io.StringIO(newline="")
-    csv.writer(buffer, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
+    csv.writer(buffer, delimiter=delimiter, lineterminator="\r\n").writerows(
+        [to_cell(cell) for cell in row] for row in rows
+    )
     return buffer.getvalue()
 
 
 def _rows(text: str, delimiter: str) -> list[Row]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
-        rows = [(reader.line_num, cells) for cells in reader if cells]
+        rows = [(reader.line_num, list(map(from_cell, cells))) for cells in reader if cells]
     except csv.Error as error:
         raise ValueError(f"Line {reader.line_num} is not CSV: {error}.") from None
     if not rows:

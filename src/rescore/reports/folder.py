@@ -27,7 +27,7 @@ from rescore.staging import Place, staged
 from rescore.studies.edge_shares import Stability
 from rescore.studies.units import Units
 from rescore.tables.table import TableLike, rows_like
-from rescore.text import printable
+from rescore.text import printable, to_cell
 
 __all__ = ["report", "rewrite_report", "write_run", "write_stability"]
 
@@ -118,9 +118,8 @@ def write_run(folder: str | os.PathLike[str], run: Run) -> list[str]:
     ``cpdag.csv`` has an edge in both directions where its direction is open; ``adjacency.csv`` is
     one DAG of that class, with its coefficients.
 
-    In CSV files a cell is data and nothing else: names and labels are quoted but never altered,
-    so that what was written reads back exactly.  A spreadsheet may take a label such as ``=A1``
-    for a formula; import such files as text.
+    In CSV files a name or label that a spreadsheet would take for a formula, such as ``=A1``, has
+    an apostrophe before it, as spreadsheets write text themselves; `read_graph` takes it away.
 
     Examples
     --------
@@ -133,7 +132,7 @@ def write_run(folder: str | os.PathLike[str], run: Run) -> list[str]:
     """
     with staged(folder, stale=RUN_FILES) as scratch:
         _write_graph(scratch, run)
-        run.edges.to_csv(scratch / "edges.csv", index=False, lineterminator="\n")
+        _write_table(scratch / "edges.csv", run.edges)
         _write_weights(scratch / "weights.csv", row_weights(run.model))
         run.model.history_.to_csv(scratch / "history.csv", lineterminator="\n")
         write_model(run.model, scratch)
@@ -163,11 +162,11 @@ def write_stability(folder: str | os.PathLike[str], run: Run, stability: Stabili
     """
     run = run.with_stability(stability)
     with staged(folder, STABILITY_FILES, partial(_is_of, run)) as scratch:
-        run.edges.to_csv(scratch / "edges.csv", index=False, lineterminator="\n")
-        stability.table.to_csv(scratch / "stability.csv", index=False, lineterminator="\n")
+        _write_table(scratch / "edges.csv", run.edges)
+        _write_table(scratch / "stability.csv", stability.table)
         if stability.weights_vary:
-            rows = stability.row_weights.rename(index=str)
-            rows.to_csv(scratch / "row_stability.csv", index_label="row", lineterminator="\n")
+            rows = stability.row_weights.rename_axis("row").reset_index()
+            _write_table(scratch / "row_stability.csv", rows.astype({"row": str}))
         _write(scratch / ABOUT_FILE, about(run))
         results = [path.name for path in scratch.iterdir()]
     return sorted([*results, *_draw(folder, run, ("report.html",))])
@@ -246,13 +245,19 @@ def _is_of(run: Run, place: Place) -> bool:
     return saved_fingerprint(place) in (None, fingerprint(run.model))
 
 
+def _write_table(path: Path, table: pd.DataFrame) -> None:
+    """With CR LF, so that a name that holds either is quoted."""
+    safe = table.map(lambda cell: to_cell(cell) if isinstance(cell, str) else cell)
+    safe.to_csv(path, index=False, lineterminator="\r\n")
+
+
 def _write_weights(path: Path, weights: pd.DataFrame) -> None:
     """Row label, weight, loss; exact, and an empty cell where there is no loss."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\r\n")
         writer.writerow(["row", "weight", "loss"])
         for row, weight, loss in weights.itertuples(name=None):
-            writer.writerow([row, repr(weight), "" if loss != loss else repr(loss)])
+            writer.writerow([to_cell(str(row)), repr(weight), "" if loss != loss else repr(loss)])
 
 
 def _write(path: Path, text: str) -> None:

@@ -240,7 +240,12 @@ def _read_parquet(file: Path, drop: Drop, labels: Sequence[str], as_found: bool)
         ) from error
     try:
         # ParquetFile, unlike read_table, never invents columns from the names of folders.
-        content = pq.ParquetFile(pa.BufferReader(file_bytes(file))).read()
+        raw = file_bytes(file)
+        parquet = pq.ParquetFile(pa.BufferReader(raw))
+        cells = parquet.metadata.num_rows * parquet.metadata.num_columns
+        if 8 * cells > most_bytes(len(raw)):
+            raise ValueError(_too_much(file, len(raw)))
+        content = parquet.read()
     except (pa.ArrowException, OSError) as error:  # what cannot be deserialised is an OSError
         raise ValueError(
             f"'{printable(file, 200)}' is not a whole parquet file: "
@@ -340,10 +345,14 @@ def _not_packed(raw: bytes, path: Path) -> bytes:
 def _unpacked(raw: bytes, path: Path) -> bytes:
     """The content of a gzip file, read piece by piece to know where it breaks off."""
     pieces: list[bytes] = []
+    left = most_bytes(len(raw))
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
             while piece := file.read(1 << 20):
                 pieces.append(piece)
+                left -= len(piece)
+                if left < 0:
+                    raise ValueError(_too_much(path, len(raw)))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         line = sum(piece.count(b"\n") for piece in pieces) + 1
         what = "is truncated" if isinstance(error, EOFError) else "is damaged or no gzip file"
@@ -352,6 +361,27 @@ def _unpacked(raw: bytes, path: Path) -> bytes:
             "Fetch or compress the file again."
         ) from error
     return b"".join(pieces)
+
+
+def most_bytes(size: int) -> int:
+    """What a file of that size may unpack to: 256 MiB, or a hundred times as much as it has.
+
+    Numbers written as text shrink three- to tenfold; what shrinks more is repetition, or a trap.
+
+    Examples
+    --------
+    >>> most_bytes(1_000) == 2**28, most_bytes(10_000_000)
+    (True, 1000000000)
+    """
+    return max(1 << 28, 100 * size)
+
+
+def _too_much(path: Path, size: int) -> str:
+    return (
+        f"'{printable(path, 200)}' has {size / 1e6:.3g} MB and would unpack to more than "
+        f"{most_bytes(size) / 1e6:.3g} MB, which hardly is a table. If it is one, unpack it "
+        "yourself to .csv."
+    )
 
 
 def _as_utf8(raw: bytes, encoding: str, path: Path) -> bytes:

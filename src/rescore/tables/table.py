@@ -182,6 +182,12 @@ def _refuse_duplicates(names: tuple[Hashable, ...]) -> None:
             f"Column names must differ, but {listing(twice)} occur(s) more than once. "
             "Rename or drop the duplicates."
         )
+    empty = [position for position, name in enumerate(names) if isinstance(name, str) and not name]
+    if empty:
+        raise ValueError(
+            f"Column {empty[0]} (counted from 0) has an empty name, which no file of a graph can "
+            "hold. Name it, or drop it."
+        )
 
 
 def _refuse_too_small(shape: tuple[int, int]) -> None:
