@@ -41,7 +41,7 @@ ROWS = {
         "test_what_was_written_reads_back_exactly",
     ),
     "formulas as names": (
-        "report/test_files.py",
+        "reports/test_files.py",
         "test_no_name_is_a_formula_in_any_csv_file_and_all_read_back",
     ),
     "empty names": (FILES, "test_an_empty_name_is_refused_at_the_door"),

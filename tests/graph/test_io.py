@@ -169,9 +169,9 @@ def test_pandas_reads_our_csv(tmp_path):
     gio.write_adjacency(tmp_path / "g.csv", pd.DataFrame(W, index=labels, columns=labels))
     frame = pd.read_csv(tmp_path / "g.csv", index_col=0)
     assert frame.index.name == "from\\to"
-    assert frame.loc["=1+1", 'say "hi", now'] == -1 / 3
+    assert frame.loc["'=1+1", 'say "hi", now'] == -1 / 3  # text, for a spreadsheet too
     edges = pd.read_csv(pd.io.common.StringIO(gio.to_edge_list(W, labels)))
-    assert edges.to_dict("records") == [{"from": labels[0], "to": labels[1], "weight": -1 / 3}]
+    assert edges.to_dict("records") == [{"from": "'=1+1", "to": labels[1], "weight": -1 / 3}]
 
 
 def test_networkx_graphs_keep_order_and_isolated_nodes():
