@@ -45,7 +45,7 @@ def demo_command(
     """Learn two graphs, plainly and with weights: of hidden groups, and of Sachs et al. (2005)."""
     from rescore.cli.terminal import noted_warnings
     from rescore.data.sachs import load_sachs
-    from rescore.reports.run import ABOUT_FILE, Run
+    from rescore.reports.run import ABOUT_FILE, Run, some_rows
     from rescore.staging import refuse_others_files
     from rescore.studies.check import check
 
@@ -56,7 +56,7 @@ def demo_command(
     run = Run(
         proteins.reweighted, data.groups, proteins.after, {"without reweighting": proteins.before},
         tuple(notes), ctx.obj, data.source, plain=proteins.plain.adjacency_matrix_.to_numpy(),
-        findings=check(data.table).findings,
+        findings=check(data.table).findings, rows=some_rows(data.X),
     )  # fmt: skip
     _finish(run, simulated, proteins, output, as_json)
 
