@@ -13,7 +13,6 @@ from rescore.learners.base import Unpenalised
 from rescore.moments import Matrix, Weights, simplest, standardised
 from rescore.protocols import Backbone, Mask, Problem, State, Status
 from rescore.solvers.gaussian_orders import (
-    CERTAIN,
     Costs,
     Found,
     consistent,
@@ -22,13 +21,12 @@ from rescore.solvers.gaussian_orders import (
     spread_rows,
     threshold,
     total,
-    worths,
 )
 from rescore.solvers.relevance import Fit, Target, fresh, predictor
 from rescore.validation import check_integer, check_number, check_seed
 
-SCREENED, SEARCHED = 300, 1000  # rows on which moves are first looked at, and decided
-ROUNDS = 4  # of moves in the order, at most
+LEVELS = 500, 1000  # rows on which orders are compared first, before all rows decide
+ROUNDS = 4  # of moves in the order on each of them, at most
 FAINT = 0.25  # share of the evidence asked for below which an input goes on fewer rows already
 FAINTEST = 1e-6  # of a row that counts as one: what a cell of weight zero counts
 
@@ -39,9 +37,9 @@ class GaussianProcess(Unpenalised):
 
     Every variable is a smooth function of its causes plus noise, ``x_j = f_j(causes) + e_j``,
     with a Gaussian process for f_j: a length scale for each cause, an amplitude and a noise
-    variance of its own, all learned.  Small networks (`NotearsMLP`) propose orders of the
-    variables; all that come before a variable are its candidates at once; causes and effects
-    change places where the evidence is better; and in the end a cause stays if the evidence
+    variance of its own, all learned.  `Additive` and small networks (`NotearsMLP`) propose orders
+    of the variables; all that come before a variable are its candidates at once; variables move
+    to where the evidence is best; and in the end a cause stays if the evidence
     without it is worse than chance allows.  Units make no difference to the evidence, they only
     help to propose orders.  The strength of an edge is the log evidence that it is worth.
 
@@ -50,14 +48,13 @@ class GaussianProcess(Unpenalised):
     false_edges : float
         How many edges to expect by chance in the whole graph, where there are none.
     n_starts : int
-        Orders that networks propose, at most three: with noise of one size in the units given,
-        of one size in standard units, and of a size for each variable.  With 0, the columns by
-        their spread are where the search starts.
+        Proposed orders, at most three: of `Additive`; of networks with noise of one size in the
+        units given; of networks in standard units with noise of a size for each variable.  With
+        0, the columns by their spread are where the search starts.
     hidden : tuple of int
         Units in each hidden layer of these networks.
     most_rows : int
-        Rows at most that the final fits see, drawn at random; the time grows with their cube:
-        2,000 rows took three to four CPU minutes with 20 variables.  Orders are searched on 1,000.
+        Rows at most that the final fits see, drawn at random; the time grows with their cube.
     standardize : bool
         Fit on columns of deviation one: here it matters only for the proposed orders.
     forbidden, required, knowledge : pairs of names, and `Knowledge` or its file, optional
@@ -123,13 +120,14 @@ class _Search(NamedTuple):
     """Where the search stands; variables by their place among the inputs' columns."""
 
     inputs: Inputs
-    w: Weights | None  # the weights that the costs belong to
-    few: Any  # Costs on the rows that moves are first looked at
-    some: Any  # Costs on those that decide about them
     found: Found
-    rows: NDArray[np.intp]  # those of the fits
-    worth: Matrix | None = None  # (d, d), of the final edges
+    proposed: Found | None = None  # from which the search started, and on more rows starts again
+    costs: Any = None  # Costs on the rows of this level, and on those of the one before it
+    fewer: Any = None
+    w: Weights | None = None  # the weights that they belong to
+    level: int = 0
     round: int = 0
+    worth: Matrix | None = None  # (d, d), of the final edges
 
 
 @dataclass(frozen=True)
@@ -137,9 +135,9 @@ class GaussianProcessBackbone:
     """``max Σ_j log p(x_j | its predecessors)`` over orders, then edges worth a threshold.
 
     ``p`` is the evidence of a Gaussian process with a relevance per input (`solvers.relevance`),
-    the noise variance of cell ij being ``v_j / c_ij``, c the weights in rows.  Steps: orders
-    proposed by networks, of which the best is kept; rounds of moves in the order; the final fits
-    and parents on all rows, up to ``most_rows``.
+    the noise variance of cell ij being ``v_j / c_ij``, c the weights in rows.  Steps: proposed
+    orders, of which the best is kept; rounds of moves in the order, on more and more rows up to
+    ``most_rows``; the parents on the last of them.
     """
 
     false_edges: float = 0.2
@@ -160,8 +158,7 @@ class GaussianProcessBackbone:
         d = len(inputs.columns)
         nothing = Fit(0.0, fresh(np.zeros(d, dtype=bool)), np.zeros(d))
         start = Found(tuple(range(d)), dict.fromkeys(range(d), nothing))
-        rows = spread_rows(len(inputs.X), SCREENED)
-        return State(_Search(inputs, None, None, None, start, rows))
+        return State(_Search(inputs, start))
 
     def step(self, problem: Problem, w: Weights, state: State) -> State:
         """A proposal, a round of moves, or the final fits."""
@@ -170,13 +167,16 @@ class GaussianProcessBackbone:
         if search.w is None:
             return self._told(self._proposed(problem, w, search))
         if not np.array_equal(np.asarray(search.w), np.asarray(w)):
-            search = self._on_weights(problem, w, search)
-        last = search.round > 0 and (search.found.moves == 0 or search.round == ROUNDS)
-        if last:
-            return self._told(self._final(problem, w, search), Status.CONVERGED)
+            return self._told(self._at_level(problem, w, search, 0))
         required = search.inputs.inward(problem.required)
-        found = improved(search.few, search.some, search.found, required, self._least(problem))
-        return self._told(search._replace(found=found, round=search.round + 1))
+        if search.round < ROUNDS and (search.round == 0 or search.found.moves > 0):
+            least = self._least(problem)
+            found = improved(search.costs, search.found, required, least, search.fewer)
+            return self._told(search._replace(found=found, round=search.round + 1))
+        if not self._last(search):
+            search = self._cut(search, required, FAINT * self._least(problem))
+            return self._told(self._at_level(problem, w, search, search.level + 1))
+        return self._told(self._cut(search, required, self._least(problem)), Status.CONVERGED)
 
     def losses(self, problem: Problem, state: State) -> Matrix:
         """The squared noise (n, d) of every row, as its prediction from the others shows it."""
@@ -185,7 +185,7 @@ class GaussianProcessBackbone:
         noise = _noise(problem, problem.prior if search.w is None else search.w, inputs)
         R = np.empty(inputs.X.shape)
         for j, fit in search.found.fits.items():
-            R[:, j] = _noises(inputs.X, search.rows, noise, j, fit)
+            R[:, j] = _noises(inputs.X, self._rows(search), noise, j, fit)
         R = R[:, np.argsort(inputs.columns)] * inputs.deviation
         return np.square(R)[inputs.distinct]
 
@@ -204,11 +204,12 @@ class GaussianProcessBackbone:
         inputs = search.inputs
         noise = _noise(problem, problem.prior if search.w is None else search.w, inputs)
         edges, d = inputs.inward(W != 0), len(W)
-        X = inputs.X[search.rows]
+        rows = self._rows(search)
+        X = inputs.X[rows]
         theta, dual = np.zeros((d, d + 2)), np.zeros((len(X), d))
         for j, fit in search.found.fits.items():
             theta[j] = np.r_[np.where(edges[:, j], fit.relevance, 0.0), fit.theta[-2:]]
-            dual[:, j] = predictor(theta[j], Target(X, X[:, j], noise[search.rows, j])).dual
+            dual[:, j] = predictor(theta[j], Target(X, X[:, j], noise[rows, j])).dual
         place = np.argsort(inputs.columns)
         return GaussianProcessEquations(
             inputs=X[:, place].astype(np.float64),
@@ -228,30 +229,42 @@ class GaussianProcessBackbone:
         trace = {"objective": total(search.found.fits), "h": 0.0, "moves": search.found.moves}
         return State(search, status, trace)
 
+    def _levels(self, inputs: Inputs) -> list[int]:
+        """How many rows, first to last."""
+        return sorted({min(rows, self.most_rows, len(inputs.X)) for rows in (*LEVELS, 10**9)})
+
+    def _last(self, search: _Search) -> bool:
+        return search.level + 1 == len(self._levels(search.inputs))
+
+    def _rows(self, search: _Search) -> NDArray[np.intp]:
+        """Those that the fits have seen."""
+        return spread_rows(len(search.inputs.X), self._levels(search.inputs)[search.level])
+
     def _proposed(self, problem: Problem, w: Weights, search: _Search) -> _Search:
-        """The best of the orders that networks propose, by evidence on few rows."""
+        """The best of the proposed orders, by evidence on few rows."""
         inputs = search.inputs
         required = inputs.inward(problem.required)
-        few = self._costs(problem, w, inputs, SCREENED)
+        costs = self._costs(problem, w, search)
         place = np.argsort(inputs.columns)
         proposed = [[int(place[v]) for v in order] for order in self._orders(problem, w)]
         by_spread = [] if proposed else [list(range(len(place)))]
         orders = dict.fromkeys(consistent(order, required) for order in proposed + by_spread)
-        tried = [Found(order, few.along(order)) for order in orders]
+        tried = [Found(order, costs.along(order)) for order in orders]
         best = min(tried, key=lambda one: total(one.fits))
-        some = self._costs(problem, w, inputs, SEARCHED)
-        rows = spread_rows(len(inputs.X), min(SEARCHED, self.most_rows))
-        found = Found(best.order, some.along(best.order))
-        return search._replace(w=w, few=few, some=some, found=found, rows=rows)
+        return search._replace(w=w, costs=costs, found=best, proposed=best)
 
     def _orders(self, problem: Problem, w: Weights) -> Iterator[list[int]]:
-        """In the units given; in standard ones; and with a noise variance for each variable."""
+        """Of smooth additive functions; of networks in the units given, and in standard ones."""
+        from rescore.learners.additive import AdditiveBackbone
         from rescore.learners.networks.notears_mlp import CYCLES, NotearsMLPBackbone
         from rescore.learners.networks.rows import outward
 
+        if self.n_starts:
+            additive = AdditiveBackbone()
+            found = additive.step(problem, w, additive.init(problem))
+            yield list(topological_order(additive.adjacency(found)))
         standard = replace(problem, rows=problem.rows.standardised(problem.prior))
-        ways = ((problem, "equal"), (standard, "equal"), (standard, "unequal"))
-        for given, variance in ways[: self.n_starts]:
+        for given, variance in ((problem, "equal"), (standard, "unequal"))[: self.n_starts - 1]:
             networks = NotearsMLPBackbone(hidden=self.hidden, variance=variance, seed=self.seed)
             state = networks.init(given)
             for _ in CYCLES:
@@ -259,53 +272,31 @@ class GaussianProcessBackbone:
             edges = outward(state.params.inputs, state.params.edges)
             yield list(topological_order(edges.astype(float)))
 
-    def _on_weights(self, problem: Problem, w: Weights, search: _Search) -> _Search:
-        """The same order, fitted anew to rows that count in another way."""
-        inputs, order = search.inputs, search.found.order
-        few = self._costs(problem, w, inputs, SCREENED)
-        some = self._costs(problem, w, inputs, SEARCHED)
-        fits = some.along(order, search.found.fits)
-        rows = spread_rows(len(inputs.X), min(SEARCHED, self.most_rows))
-        return search._replace(w=w, few=few, some=some, found=Found(order, fits), rows=rows)
+    def _at_level(self, problem: Problem, w: Weights, search: _Search, level: int) -> _Search:
+        """The same order, fitted anew to other rows, or to rows that count in another way."""
+        fewer = search.costs if level > search.level else None
+        costs = self._costs(problem, w, search._replace(level=level))
+        rivals = [search.found]
+        if level == 1 and search.proposed is not None:
+            rivals.append(search.proposed)
+        tried = [Found(one.order, costs.along(one.order, one.fits)) for one in rivals]
+        found = min(tried, key=lambda one: total(one.fits))
+        return search._replace(
+            found=found, costs=costs, fewer=fewer, w=w, level=level, round=0, worth=None
+        )
 
-    def _costs(self, problem: Problem, w: Weights, inputs: Inputs, most: int) -> Costs:
-        rows = spread_rows(len(inputs.X), min(most, self.most_rows))
+    def _costs(self, problem: Problem, w: Weights, search: _Search) -> Costs:
+        inputs, rows = search.inputs, self._rows(search)
         noise = _noise(problem, w, inputs)[rows]
-        return Costs(inputs.X[rows], noise, inputs.inward(problem.allowed))
+        few = len(rows) <= LEVELS[-1]
+        return Costs(inputs.X[rows], noise, inputs.inward(problem.allowed), thorough=few)
 
-    def _final(self, problem: Problem, w: Weights, search: _Search) -> _Search:
-        """The fits on all rows, and the parents that are each worth the threshold."""
-        costs = self._costs(problem, w, search.inputs, self.most_rows)
-        order, required = search.found.order, search.inputs.inward(problem.required)
-        least, worth, kept = self._least(problem), np.zeros(required.shape), {}
-        for k, j in enumerate(order):
-            first = parents(
-                search.some.target(j), search.found.fits[j], required[:, j], FAINT * least
-            )
-            kept[j], worth[:, j] = _confirmed(costs, j, order[:k], first, required[:, j], least)
-        rows = spread_rows(len(search.inputs.X), self.most_rows)
-        return search._replace(found=Found(order, kept), rows=rows, worth=worth)
-
-
-def _confirmed(
-    costs: Costs,
-    j: int,
-    before: tuple[int, ...],
-    first: tuple[Fit, Matrix],
-    required: Mask,
-    least: float,
-) -> tuple[Fit, Matrix]:
-    """The parents of j on all rows, from those ``first`` found on fewer, and what they are worth.
-
-    Where fewer rows left no doubt and the others show nothing more, the fit stays as it was.
-    """
-    fit, worth = first
-    settled = None
-    if (worth[fit.inputs] > CERTAIN * least).all():
-        settled = costs.settled(j, before, fit)
-    if settled is not None:
-        return settled, worths(costs.target(j), settled)
-    return parents(costs.target(j), costs.fit(j, before, start=fit), required, least)
+    def _cut(self, search: _Search, required: Mask, least: float) -> _Search:
+        """The parents that are each worth so much."""
+        worth, kept = np.zeros(required.shape), {}
+        for j, fit in search.found.fits.items():
+            kept[j], worth[:, j] = parents(search.costs.target(j), fit, required[:, j], least)
+        return search._replace(found=search.found._replace(fits=kept), worth=worth)
 
 
 def prepare(problem: Problem) -> Inputs:

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from rescore.moments import Matrix
 from rescore.protocols import Mask
-from rescore.solvers.relevance import ENTRY, Fit, Target, cost, cost_alone, fresh, maximise
+from rescore.solvers.relevance import ENTRY, Fit, Target, cost, fresh, maximise
 
-FRESH, WARM = 100, 12  # iterations of a fit from nothing, and of one from a neighbouring fit
-HELPS = -0.5  # slope of the cost from which an input that was not there before is tried
-MISSING = -5.0  # slope from which a settled fit must be made anew
-WISH = -20.0  # slope from which a variable would like another one before it
+STEPS = 30  # of a fit, at most
+HELPS = 0.5  # log evidence that an input promises, from which it is tried
+IDLE = 0.2  # log evidence of an input below which a fit without it is not made anew
+HOPE = 15.0  # log evidence that a variable may lose on its way to a better place
+DOUBT = 10.0  # log evidence that a move may lose on fewer rows, to be tried on more
 CERTAIN = 4.0  # thresholds that an edge is worth, the others as they are: it needs no refit
 
 Order = tuple[int, ...]
@@ -50,6 +51,7 @@ class Costs:
     X: NDArray[np.float32]  # (n, d), columns of deviation one
     noise: Matrix  # (n, d), relative size of every cell's noise variance
     allowed: Mask  # (d, d)
+    thorough: bool = True  # fits are tried from more than one start
     known: dict[tuple[int, frozenset[int]], Fit] = field(default_factory=dict)
 
     def target(self, j: int) -> Target:
@@ -61,51 +63,68 @@ class Costs:
     ) -> Fit:
         """Variable j on those of its predecessors that are allowed.
 
-        From a fit on neighbouring predecessors, from one of the same on other rows, or from none.
+        From a fit on neighbouring predecessors, from one on other rows, or from nothing, which
+        is tried too where there is something new: what was found without it may be a makeshift.
         """
         candidates = self._candidates(j, before)
         key = j, frozenset(np.flatnonzero(candidates).tolist())
         if key not in self.known:
-            if start is not None and len(start.inputs) > 0:
-                self.known[key] = maximise(self.target(j), candidates, start.theta, WARM)
-            elif near is None or len(near.inputs) == 0:
-                self.known[key] = self._from_nothing(j, candidates)
-            else:
-                self.known[key] = self._nearby(j, candidates, near)
+            self.known[key] = self._fit(j, candidates, near, start)
         return self.known[key]
 
-    def settled(self, j: int, before: Iterable[int], fit: Fit) -> Fit | None:
-        """A fit of other rows as it stands on these, if no input that is not in it would help."""
-        value, gradient = cost(fit.theta, self.target(j))
-        missing = self._candidates(j, before) & (fit.relevance == 0)
-        if (gradient[:-2][missing] < MISSING).any():
-            return None
-        return Fit(float(value), fit.theta, gradient[:-2])
+    def _fit(self, j: int, candidates: Mask, near: Fit | None, start: Fit | None) -> Fit:
+        tried = []
+        if near is not None and (len(near.inputs) > 0 or start is not None):
+            if self._same(candidates, near):
+                return _without(near, ~candidates)
+            if self.thorough or start is None:
+                tried.append(self._nearby(j, candidates, near))
+        if start is not None:
+            tried.append(self._again(j, candidates, start))
+        new = near is None or self._promising(candidates, near).any()
+        once = near is None or start is None
+        # where fewer rows showed nothing, more of them may show much at once
+        blank = near is None and start is not None and len(start.inputs) == 0
+        if not tried or blank or (self.thorough and new and once):
+            tried.append(self._from_nothing(j, candidates))
+        return min(tried, key=lambda one: one.cost)
+
+    def _promising(self, candidates: Mask, fit: Fit) -> Mask:
+        return candidates & (fit.relevance == 0) & (fit.stake > HELPS)
+
+    def _same(self, candidates: Mask, near: Fit) -> bool:
+        """Whether neither what is lost nor what is gained matters."""
+        lost = (near.relevance > 0) & ~candidates
+        return not ((near.stake[lost] > IDLE).any() or self._promising(candidates, near).any())
 
     def _candidates(self, j: int, before: Iterable[int]) -> Mask:
         candidates = np.zeros(len(self.allowed), dtype=bool)
         candidates[list(before)] = True
         return candidates & self.allowed[:, j]
 
+    def _again(self, j: int, candidates: Mask, start: Fit) -> Fit:
+        """From a fit on other rows: its inputs first, then the others that still promise much."""
+        inputs = candidates & (start.relevance > 0)
+        fit = maximise(self.target(j), inputs, start.theta, STEPS)
+        return fit if self._same(candidates, fit) else self._nearby(j, candidates, fit)
+
     def _nearby(self, j: int, candidates: Mask, near: Fit) -> Fit:
-        """Without what is lost, and with what is gained where the slope says that it helps."""
-        lost = (near.relevance > 0) & ~candidates
-        gained = (near.relevance == 0) & candidates & (near.slope < HELPS)
-        if not (lost.any() or gained.any()):
-            return near
-        start = near.theta.copy()
-        start[:-2][lost], start[:-2][gained] = 0.0, ENTRY
-        return maximise(self.target(j), candidates, start, WARM)
+        """Without what is lost, and with what promises to help: at once, or after that."""
+        fit = near
+        for _ in range(2):
+            start = _without(fit, ~candidates).theta
+            start[:-2][self._promising(candidates, fit)] = ENTRY
+            fit = maximise(self.target(j), candidates & (start[:-2] > 0), start, STEPS)
+            if self._same(candidates, fit):
+                break
+        return fit
 
     def _from_nothing(self, j: int, candidates: Mask) -> Fit:
         """A fresh fit, or none where it ends worse than without any input."""
-        fit = maximise(self.target(j), candidates, fresh(candidates), FRESH)
+        fit = maximise(self.target(j), candidates, fresh(candidates), STEPS)
         if len(fit.inputs) == 0:
             return fit
-        empty = maximise(
-            self.target(j), np.zeros_like(candidates), fresh(np.zeros_like(candidates)), FRESH
-        )
-        return min(fit, empty, key=lambda one: one.cost)
+        return min(fit, self.fit(j, ()), key=lambda one: one.cost)
 
     def along(self, order: Order, start: Fits | None = None) -> Fits:
         """The fit of every variable on all before it, from fits of the same on other rows."""
@@ -113,6 +132,11 @@ class Costs:
             v: self.fit(v, order[:k], start=None if start is None else start[v])
             for k, v in enumerate(order)
         }
+
+
+def _without(fit: Fit, lost: Mask) -> Fit:
+    """The fit as it stands, with these inputs (d,) of no relevance."""
+    return fit._replace(theta=np.where(np.r_[lost, False, False], 0.0, fit.theta))
 
 
 def total(fits: Fits) -> float:
@@ -128,75 +152,82 @@ class Found(NamedTuple):
     moves: int = 0
 
 
-def improved(few: Costs, some: Costs, found: Found, required: Mask, least: float) -> Found:
-    """One round over pairs: cause and effect change places where that pays.
+def improved(
+    costs: Costs, found: Found, required: Mask, least: float, fewer: Costs | None = None
+) -> Found:
+    """One round: every variable goes to the place where the order costs least, if that gains.
 
-    Either the effect goes to before its cause, or the cause to after its effect, and all between
-    are fitted to what is then before them.  A move must gain ``least`` on some rows, and is only
-    tried there if it gains on few.
+    With ``fewer`` rows given, a move is tried only where it is not hopeless there.
     """
     order, fits, moves = found.order, dict(found.fits), 0
-    rough = few.along(order, fits)
-    for i, j in _doubtful(order, fits, some.allowed):
-        if order.index(i) > order.index(j):
-            continue
-        for mover, new in _reversals(order, i, j):
-            guess, roughly = _moved(few, order, rough, new, mover, 0.0)
-            if guess <= 0 or not _obeys(new, required):
-                continue
-            gain, changed = _moved(some, order, fits, new, mover, least, roughly)
-            if gain > least:
-                order, fits, rough = new, fits | changed, rough | roughly
-                moves += 1
-                break
+    rough = fits if fewer is None else fewer.along(order, fits)
+    for v in found.order:
+        tried = _slid(fewer or costs, order, rough, v)
+        if fewer is not None:
+            now, hopeful = Found(order, fits), [move for move in tried if move.gain > -DOUBT]
+            tried = [_confirmed(costs, now, move, least) for move in hopeful]
+        pays = [move for move in tried if move.gain > least and _obeys(move.order, required)]
+        if pays:
+            order, _, changed = max(pays, key=lambda move: move.gain)
+            fits = fits | changed
+            rough = fits if fewer is None else fewer.along(order, rough)
+            moves += 1
     return Found(order, fits, moves)
 
 
-def _doubtful(order: Order, fits: Fits, allowed: Mask) -> list[tuple[int, int]]:
-    """Pairs with an edge, and those whose first would like the second to come before it."""
-    pairs = [(i, j) for k, i in enumerate(order) for j in order[k + 1 :]]
-    return [
-        (i, j)
-        for i, j in pairs
-        if fits[j].relevance[i] > 0 or (allowed[j, i] and fits[i].slope[j] < WISH)
-    ]
+class _Move(NamedTuple):
+    """A new order, what it gains, and the fits that it changes."""
+
+    order: Order
+    gain: float
+    fits: Fits
 
 
-def _reversals(order: Order, i: int, j: int) -> list[tuple[int, Order]]:
-    """I goes to right after j, or j to right before i: who moves, and the new order."""
-    without_j, without_i = ([v for v in order if v != u] for u in (j, i))
-    a, b = without_j.index(i), without_i.index(j) + 1
-    later, earlier = (*without_i[:b], i, *without_i[b:]), (*without_j[:a], j, *without_j[a:])
-    return [(i, later)] if earlier == later else [(i, later), (j, earlier)]
+def _slid(costs: Costs, order: Order, fits: Fits, v: int) -> list[_Move]:
+    """Variable v moved past one neighbour after the other, either way, while there is hope."""
+    moves = []
+    for earlier in (True, False):
+        move = _Move(order, 0.0, {})
+        while move.gain > -HOPE:
+            k = move.order.index(v) - earlier
+            if not 0 <= k < len(order) - 1:
+                break
+            move = _swapped(costs, move, fits, k)
+            moves.append(move)
+    return moves
 
 
-def _moved(
-    costs: Costs,
-    order: Order,
-    fits: Fits,
-    new: Order,
-    mover: int,
-    least: float,
-    start: Fits | None = None,
-) -> tuple[float, Fits]:
-    """What a move gains, and the fits that it changes.
+def _swapped(costs: Costs, move: _Move, fits: Fits, k: int) -> _Move:
+    """The variables at places k and k + 1 change places; all others see what they saw."""
+    first, second = move.order[k : k + 2]
+    before, known = move.order[:k], fits | move.fits
+    new = {
+        second: costs.fit(second, before, known[second]),
+        first: costs.fit(first, (*before, second), known[first]),
+    }
+    gain = sum(known[u].cost - fit.cost for u, fit in new.items())
+    order = (*before, second, first, *move.order[k + 2 :])
+    return _Move(order, move.gain + gain, move.fits | new)
 
-    Those that get more predecessors come first: where they gain too little, so does the move.  A
-    variable that moves behind others is fitted from nothing: what it had may have been a makeshift.
+
+def _confirmed(costs: Costs, found: Found, guess: _Move, least: float) -> _Move:
+    """A move of fewer rows, on more of them.
+
+    Those that get more predecessors come first: where they gain too little, so does the move.
     """
-    before = {v: set(order[:k]) for k, v in enumerate(order)}
-    after = {v: set(new[:k]) for k, v in enumerate(new)}
-    differ = [v for v in order if before[v] != after[v]]
+    old, new = (_predecessors(order) for order in (found.order, guess.order))
     changed: Fits = {}
     gain = 0.0
-    for v in sorted(differ, key=lambda v: len(before[v]) - len(after[v])):
-        more = len(after[v]) > len(before[v])
-        if not more and gain <= least:
-            return -np.inf, {}
-        near = None if more and v == mover else fits[v]
-        changed[v] = costs.fit(v, after[v], near, None if start is None else start.get(v))
-        gain += fits[v].cost - changed[v].cost
-    return gain, changed
+    for u in sorted(guess.fits, key=lambda u: len(old[u]) - len(new[u])):
+        if gain <= least and len(new[u]) < len(old[u]):
+            return _Move(guess.order, -np.inf, {})
+        changed[u] = costs.fit(u, new[u], found.fits[u], guess.fits[u])
+        gain += found.fits[u].cost - changed[u].cost
+    return _Move(guess.order, gain, changed)
+
+
+def _predecessors(order: Order) -> dict[int, Order]:
+    return {v: order[:k] for k, v in enumerate(order)}
 
 
 def _obeys(order: Order, required: Mask) -> bool:
@@ -222,7 +253,7 @@ def parents(target: Target, fit: Fit, required: Mask, least: float) -> tuple[Fit
         without[i] = False
         start = fit.theta.copy()
         start[i] = 0.0
-        other = maximise(target, without, start, WARM)
+        other = maximise(target, without, start, STEPS)
         if other.cost - fit.cost > least:
             sure[i], worth[i] = True, other.cost - fit.cost
             continue
@@ -237,7 +268,7 @@ def worths(target: Target, fit: Fit) -> Matrix:
     for i in fit.inputs:
         theta = fit.theta.copy()
         theta[i] = 0.0
-        worth[i] = cost_alone(theta, target) - fit.cost
+        worth[i] = cost(theta, target) - fit.cost
     return worth
 
 
