@@ -4,11 +4,12 @@ import os
 import tempfile
 from pathlib import Path
 
-import jax
 import jaxlib
 import numpy as np
 import pytest
 from hypothesis import settings
+
+from rescore.solvers.compilation import use_persistent_cache
 
 # `make test` draws the same examples every time, so that it fails for what changed and not by
 # chance; `make fuzz` draws new ones, and more of them.
@@ -22,9 +23,10 @@ settings.load_profile("same")
 if jaxlib.__version__.startswith("0.10."):
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 
-# Compiled programs are shared between the workers of a run and with the next run.
-jax.config.update("jax_compilation_cache_dir", str(Path(tempfile.gettempdir(), "rescore-jax")))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+# Compiled programs are shared between the workers of a run, the processes that tests start, and the
+# next run.
+os.environ["RESCORE_CACHE"] = str(Path(tempfile.gettempdir(), "rescore-compiled"))
+use_persistent_cache()
 
 
 @pytest.fixture(scope="session")

@@ -415,7 +415,8 @@ def _why(evidence: Evidence) -> str:
     if evidence.required:
         return "required by you"
     kept = ", and kept in other units" if evidence.survives else ""
-    return "; ".join(evidence.doubts.values()) or f"direction told by {evidence.by}{kept}"
+    told = KNOWN if evidence.by == KNOWN else f"told by {evidence.by}"
+    return "; ".join(evidence.doubts.values()) or f"direction {told}{kept}"
 
 
 def _percent(share: float) -> str:

@@ -35,9 +35,9 @@ def reproduce_command(
         ),
     ] = Path("results"),
     jobs: Annotated[int, typer.Option(help="Processes on this machine.")] = 1,
-    engine: Annotated[str, typer.Option(help="joblib (this machine) or dask (a cluster).")] = (
-        "joblib"
-    ),
+    engine: Annotated[
+        str, typer.Option(help="processes (of this machine) or dask (a cluster).")
+    ] = ("processes"),
     scheduler: Annotated[
         str | None, typer.Option(help="Of the dask cluster, such as tcp://host:8786.")
     ] = None,

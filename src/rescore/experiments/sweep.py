@@ -17,7 +17,7 @@ from rescore.validation import check_choice, check_integer, check_number
 __all__ = ["ENGINES", "missing", "sweep"]
 
 Progress = Callable[[Record], Any]
-ENGINES = ("joblib", "dask")
+ENGINES = ("processes", "dask")
 AGAIN = ("failed", "timed out")  # tried again if that is asked for
 
 
@@ -47,7 +47,7 @@ def sweep(
     *,
     limit: float = 3600.0,
     jobs: int = 1,
-    engine: str = "joblib",
+    engine: str = "processes",
     scheduler: str | None = None,
     on_record: Progress | None = None,
 ) -> None:
@@ -133,5 +133,5 @@ def _gone(scheduler: str, error: BaseException) -> str:
     return (
         f"The cluster at {printable(scheduler, 100)} does not answer "
         f"({type(error).__name__}: {printable(error, 100)}). What has ended is recorded; the same "
-        "command, with the --scheduler of a running cluster or with --engine joblib, goes on."
+        "command, with the --scheduler of a running cluster or with --engine processes, goes on."
     )

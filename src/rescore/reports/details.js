@@ -103,7 +103,7 @@
       facts([
         [word, number(edge.weight) + bounds],
         ["without it", without(edge)],
-        ["direction", edge.directed ? `told by ${edge.by}` : "open: the data fit either way"],
+        ["direction", !edge.directed ? "open: the data fit either way" : edge.by === "known" ? "known" : `told by ${edge.by}`],
         ["resamples", edge.stability === null ? "" : `in ${percent(edge.stability)}`],
         ["other units", survives[edge.survives] ?? ""],
         ["known", edge.known], ["row weights", edge.change],

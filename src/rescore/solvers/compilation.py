@@ -27,10 +27,8 @@ def use_persistent_cache() -> None:
 
     Examples
     --------
-    >>> import os
-    >>> os.environ["RESCORE_CACHE"] = "off"
-    >>> use_persistent_cache()  # does nothing
-    >>> del os.environ["RESCORE_CACHE"]
+    >>> use_persistent_cache()
+    >>> use_persistent_cache()  # does nothing more
     """
     import jax
 

@@ -132,8 +132,8 @@ def _noise(names: list[Hashable], variance: Matrix) -> Iterator[Finding]:
             "alike, so the units may decide here."
         )
         remedy = (
-            "Choose units in which the noise is comparable, or compare with a learner whose graph "
-            "does not depend on them, such as GES."
+            "Linear asks the rows which noise they support; for other linear learners choose units "
+            "in which the noise is comparable, or compare with GES, which does not depend on them."
         )
         yield Finding("unequal_noise", seen, columns, remedy)
 
