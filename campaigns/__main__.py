@@ -30,17 +30,24 @@ def names() -> list[str]:
     return sorted(m.name for m in pkgutil.iter_modules(campaigns.__path__) if m.name[0] != "_")
 
 
-def outcomes(path: Path) -> list[str]:
+def by_case(path: Path) -> list[list[str]]:
     """What was recorded so far; a last line that is not whole does not count."""
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-    return [json.loads(line)["outcome"] for line in lines]
+    told = [json.loads(line)["outcome"] for line in lines]
+    return [[outcome] if isinstance(outcome, str) else outcome for outcome in told]
 
 
-def record(path: Path, outcome: str, case: object = None) -> None:
+def outcomes(path: Path) -> list[str]:
+    """What counts: most cases have one outcome, a case of several faults one for each."""
+    return list(itertools.chain.from_iterable(by_case(path)))
+
+
+def record(path: Path, outcome: str | list[str], case: object = None) -> None:
     """Add a line; what the case was is kept where it must be tried again by hand."""
-    line = {"outcome": outcome} | ({"case": case} if outcome.startswith(BROKEN) else {})
+    broken = isinstance(outcome, str) and outcome.startswith(BROKEN)
+    line = {"outcome": outcome} | ({"case": case} if broken else {})
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(line, default=repr) + "\n")
 
@@ -49,8 +56,10 @@ def go_on(name: str, seed: int, count: int, path: Path) -> None:
     """Try the cases that have no line yet, until the process is ended or none is left."""
     campaign = import_module(f"campaigns.{name}")
     limit = getattr(campaign, "CPU_SECONDS", 60)
-    done = len(outcomes(path))
-    for case in itertools.islice(campaign.cases(seed), done, count):
+    tried, found = len(by_case(path)), len(outcomes(path))
+    for case in itertools.islice(campaign.cases(seed), tried, None):
+        if found >= count:
+            break
         # The default answer to these signals is death, in compiled code too.
         signal.setitimer(signal.ITIMER_PROF, limit)
         signal.setitimer(signal.ITIMER_REAL, WALL * limit)
@@ -59,6 +68,7 @@ def go_on(name: str, seed: int, count: int, path: Path) -> None:
         except Exception as error:
             outcome = f"{BROKEN}{type(error).__name__}: {error}"
         record(path, outcome, case)
+        found += 1 if isinstance(outcome, str) else len(outcome)
 
 
 def run(name: str, seed: int, count: int | None, seconds: float | None, folder: Path) -> dict:
@@ -80,7 +90,7 @@ def run(name: str, seed: int, count: int | None, seconds: float | None, folder: 
             break
         if code == 0:
             break
-        case = next(itertools.islice(campaign.cases(seed), len(outcomes(path)), None), None)
+        case = next(itertools.islice(campaign.cases(seed), len(by_case(path)), None), None)
         record(path, f"{BROKEN}{_ended(code)}", case)
     _drop_half_a_line(path)
     found = Counter(o.split(":")[0] for o in outcomes(path))

@@ -1,4 +1,8 @@
-"""Kills of sweeps and fits, the main process or a worker: nothing finished is lost or changed."""
+"""Kills of sweeps and runs, the main process or a worker: nothing finished is lost or changed.
+
+A case is one folder and what happens to it: a sweep that is started, killed, started again and
+killed again, and at last left to finish.  What counts is kills, each with a look at what is there.
+"""
 
 import contextlib
 import os
@@ -7,13 +11,17 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 COUNT, SECONDS, TESTED = 200, 900, 0  # tests/experiments/test_sweep.py has its own
+KILLS = 10  # of a case
 CPU_SECONDS = 60
-TRIALS = 24
+TRIALS = 80  # more than are done between so many kills
 SWEEP = f"""
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -24,96 +32,216 @@ from rescore.experiments.sweep import sweep
 data = {{"source": "simulate", "nodes": 5, "samples": 100}}
 trials = [Trial(data, {{"learner": "Linear"}}, seed) for seed in range({TRIALS})]
 store = Store(Path(sys.argv[1]))
+store.pack()
 there = store.read()
-sweep([trial for trial in trials if trial.key not in there], store, jobs=int(sys.argv[2]))
+sweep([trial for trial in trials if trial.key not in there], store, jobs=2)
 store.pack()
 """
-FIT = """
-import sys
-from campaigns._writers import WRITERS
-from pathlib import Path
-while True:
-    for state in "abc":
-        WRITERS["run"].write(Path(sys.argv[1]), state)
-"""
 
-Case = tuple[str, str, int]
+
+class Kill(NamedTuple):
+    """Whom, how, and when: after so many new records and milliseconds."""
+
+    whom: str
+    how: str
+    records: int
+    wait: int
+
+
+Case = tuple[Kill, ...]
 
 
 def cases(seed: int) -> Iterator[Case]:
-    """Whom to kill, how, and after how many milliseconds of work."""
+    """Three of four cases are sweeps, the others writers of runs."""
     rng = random.Random(seed)
     while True:
-        yield (
-            rng.choice(["main", "worker", "group", "fit"]),
-            rng.choice(["SIGKILL", "SIGTERM", "SIGINT"]),
-            rng.randrange(400),
-        )
+        yield tuple(_runs(rng) if rng.random() < 0.25 else _sweeps(rng))
 
 
-def try_one(case: Case) -> str:
-    """Start, kill, look; then run to the end and look again."""
-    whom, how, wait = case
+def _runs(rng: random.Random) -> Iterator[Kill]:
+    for _ in range(KILLS):
+        yield Kill("run", rng.choice(["SIGKILL", "SIGTERM", "SIGINT"]), 0, rng.randrange(400))
+
+
+def _sweeps(rng: random.Random) -> Iterator[Kill]:
+    """A worker is killed once in a sweep at most: a trial whose worker dies twice has failed."""
+    may_be_worker = True
+    for _ in range(KILLS):
+        whom = rng.choice(["main", "worker", "group"][:: 1 if may_be_worker else 2])
+        may_be_worker = whom != "worker"
+        # A worker does not hear Ctrl-C.
+        how = rng.choice(["SIGKILL", "SIGTERM", "SIGINT"][: 2 if whom == "worker" else 3])
+        records = rng.randrange(6)
+        yield Kill(whom, how, records, rng.randrange(200 if records else 1500))
+
+
+class LossError(Exception):
+    """Something is lost, changed, half there, or still running."""
+
+
+def try_one(case: Case) -> list[str]:
+    """An outcome for every kill that struck; one that came when all was done does not count."""
     with tempfile.TemporaryDirectory() as made:
-        folder = Path(made, "here")
-        return _fit(folder, how, wait) if whom == "fit" else _sweep(folder, whom, how, wait)
+        strike = _kill_runs if case[0].whom == "run" else _kill_sweeps
+        return [f"{whom} killed" for whom in strike(Path(made, "here"), case)]
 
 
-def _sweep(folder: Path, whom: str, how: str, wait: int) -> str:
+def _kill_sweeps(folder: Path, case: Case) -> Iterator[str]:
+    """Each goes on where the one before was killed; the last is left alone."""
+    before: dict[str, Any] = {}
+    process = None
+    for kill in case:
+        process = process or _started(folder)
+        _wait_for(kill, process, folder)
+        struck = (_kill_worker if kill.whom == "worker" else _end)(process, kill)
+        before = _kept(before, folder)
+        if kill.whom != "worker":
+            process = None
+        if struck:
+            yield kill.whom
+    _finish(process or _started(folder))
+    _finish(_started(folder))
+    _compare(_kept(before, folder), _undisturbed())
+    _check(len(list(folder.glob("[!.]*"))) == 1, "not all is packed")
+
+
+def _started(folder: Path) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", SWEEP, str(folder)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def _wait_for(kill: Kill, process: "subprocess.Popen[str]", folder: Path) -> None:
+    there = set(folder.glob("*.json"))
+
+    def is_time() -> bool:
+        many = len(set(folder.glob("*.json")) - there) >= kill.records
+        return many or process.poll() is not None
+
+    _until(is_time)
+    time.sleep(kill.wait / 1000)
+
+
+def _kill_worker(process: "subprocess.Popen[str]", kill: Kill) -> bool:
+    """The sweep goes on without it, which is seen at its end."""
+    worker = next((pid for pid in _group(process.pid) if pid != process.pid), None)
+    if worker is None:
+        return False
+    _send(worker, kill)
+    _check(_until(lambda: worker not in _group(process.pid), 30), "a worker lives on")
+    return True
+
+
+def _end(process: "subprocess.Popen[str]", kill: Kill) -> bool:
+    """The main process alone, or all: either way nobody stays, and no thread complains."""
+    if process.poll() is None:
+        _send(process.pid if kill.whom == "main" else -process.pid, kill)
+    _, told = process.communicate(timeout=300)
+    interrupted = kill.how == "SIGINT" and "KeyboardInterrupt" in told
+    ways = (0, -signal.Signals[kill.how], *([1] if interrupted else []))
+    _check(process.returncode in ways, f"a sweep ended with {process.returncode}: {told[-300:]}")
+    _check("_shutdown" not in told, told[-300:])
+    _check(_until(lambda: not _group(process.pid), 30), "a worker has stayed")
+    return process.returncode != 0
+
+
+def _finish(process: "subprocess.Popen[str]") -> None:
+    _, told = process.communicate(timeout=300)
+    _check(process.returncode == 0, f"a sweep ended with {process.returncode}: {told[-300:]}")
+    _check(_until(lambda: not _group(process.pid), 30), "a worker has stayed")
+
+
+def _kept(before: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """What is there now, which is all that was there and whole.
+
+    A sweep that goes on may pack its records while they are read: then they are read again.
+    """
+    kept = _until(lambda: before.items() <= _read(folder).items(), 5)
+    now = _read(folder)
+    _check(kept, f"{len(before)} records, then {len(now)}, or others")
+    half = _store(folder).passed_over()
+    _check(not half, f"half a record: {half}")
+    return now
+
+
+def _compare(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Key by key the same but for the seconds it took."""
+    _check(len(expected) == TRIALS, f"{len(expected)} records without any kill")
+    _check(found.keys() == expected.keys(), f"{len(found)} records")
+    for key, record in expected.items():
+        _check(_timeless(found[key]) == _timeless(record), f"{found[key]} for {record}")
+
+
+def _timeless(record: dict[str, Any]) -> dict[str, Any]:
+    result = {n: v for n, v in record.get("result", {}).items() if n != "cpu_seconds"}
+    return record | {"result": result}
+
+
+@cache
+def _undisturbed() -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        _finish(_started(Path(folder)))
+        return _read(Path(folder))
+
+
+def _store(folder: Path) -> Any:
     from rescore.experiments.store import Store
 
-    command = [sys.executable, "-c", SWEEP, str(folder), "2"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    _until(lambda: any(folder.glob("*.json*")) or process.poll() is not None)
-    time.sleep(wait / 1000)
-    workers = _children(process.pid)
-    if whom == "worker":
-        for worker in workers[:1]:
-            _kill(worker, signal.SIGKILL)
-    elif whom == "main":
-        _kill(process.pid, signal.Signals[how])
-    else:
-        _kill(-process.pid, signal.Signals[how])
-    _, told = process.communicate(timeout=300)
-    if "_shutdown" in told:
-        return f"BROKEN: {told[-200:]}"
-    if not _until(lambda: not any(Path("/proc", str(w)).exists() for w in workers), 30):
-        return "BROKEN: a worker has stayed"
-    before = Store(folder).read()
-    if Store(folder).passed_over():
-        return f"BROKEN: half a record {Store(folder).passed_over()}"
-    subprocess.run(command, check=True, timeout=300)
-    after = Store(folder).read()
-    if len(after) != TRIALS or any(after[key] != record for key, record in before.items()):
-        return f"BROKEN: {len(before)} records, then {len(after)}, or others"
-    return f"{whom} killed"
+    return Store(folder)
 
 
-def _fit(folder: Path, how: str, wait: int) -> str:
-    from campaigns._writers import WRITERS
-
-    folder.mkdir()
-    process = subprocess.Popen(
-        [sys.executable, "-c", FIT, str(folder)], stderr=subprocess.DEVNULL, text=True
-    )
-    _until(lambda: (folder / "model.json").exists())
-    time.sleep(wait / 1000)
-    _kill(process.pid, signal.Signals[how])
-    process.wait(timeout=60)
-    found = WRITERS["run"].read(folder)
-    WRITERS["run"].write(folder, "a")
-    return "fit killed" if found in "abc" and WRITERS["run"].read(folder) == "a" else "BROKEN"
+def _read(folder: Path) -> dict[str, Any]:
+    return dict(_store(folder).read())
 
 
-def _children(pid: int) -> list[int]:
-    try:
-        return [int(c) for c in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except (FileNotFoundError, ProcessLookupError):
-        return []
+def _kill_runs(folder: Path, case: Case) -> Iterator[str]:
+    """A process that writes run after run over the same folder; what is found there is whole."""
+    from campaigns._writers import WRITERS, in_a_child
+
+    write, read = WRITERS["run"].write, WRITERS["run"].read
+    for state in "abc":
+        write(folder, state)
+
+    def for_ever() -> None:
+        while True:
+            for state in "abc":
+                write(folder, state)
+
+    for kill in case:
+        code, words = in_a_child(for_ever, lambda kill=kill: _later(kill))
+        ended = code == -signal.Signals[kill.how] or words.startswith("KeyboardInterrupt")
+        _check(ended, f"a writer ended with {code}: {words}")
+        _check(read(folder) in "abc", "another run than was written")
+        yield kill.whom
+    write(folder, "a")
+    _check(read(folder) == "a", "another run than was written")
 
 
-def _kill(pid: int, how: signal.Signals) -> None:
+def _later(kill: Kill) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(kill.wait / 1000, _send, (os.getpid(), kill))
+    timer.daemon = True
+    timer.start()
+
+
+def _check(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise LossError(otherwise)
+
+
+def _group(leader: int) -> list[int]:
+    """The processes of a group that live; one that nobody waits for has ended all the same."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, group = path.read_text().rpartition(")")[2].split()[:3]
+            if int(group) == leader and state != "Z":
+                found.append(int(path.parent.name))
+    return sorted(found)
+
+
+def _send(pid: int, kill: Kill) -> None:
     with contextlib.suppress(ProcessLookupError):
+        how = signal.Signals[kill.how]
         os.killpg(-pid, how) if pid < 0 else os.kill(pid, how)
 
 
@@ -122,5 +250,5 @@ def _until(true: Callable[[], object], seconds: float = 120) -> bool:
     while not true():
         if time.monotonic() > until:
             return False
-        time.sleep(0.01)
+        time.sleep(0.02)
     return True

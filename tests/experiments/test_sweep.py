@@ -240,6 +240,24 @@ workers.serve()
 """
 
 
+def test_ctrl_c_while_a_worker_starts_is_not_for_the_worker(tmp_path):
+    package = tmp_path / "rescore" / "experiments"
+    package.mkdir(parents=True)
+    for folder in (package.parent, package):
+        (folder / "__init__.py").write_text("")
+    interrupts = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nserve = print\n"
+    (package / "workers.py").write_text(interrupts)
+    env = os.environ | {"PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", workers.CODE]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_trial_without_a_network_does_not_wait_for_jax():
+    code = "import rescore.experiments.workers, sys; sys.exit('jax' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_trial_that_ends_its_process_is_set_aside_and_the_others_go_on(
     tmp_path, monkeypatch, jobs

@@ -21,7 +21,6 @@ from rescore.metrics import HEADINGS, evaluate
 from rescore.protocols import Status
 from rescore.text import listing
 from rescore.validation import check_choice, check_number
-from rescore.weightings.neural import Neural
 
 __all__ = ["dataset", "failed", "learner", "out_of_time", "run_trial", "split"]
 
@@ -120,6 +119,8 @@ def learner(spec: Mapping[str, Any], seed: int) -> Any:
         return inner
     around = dict(spec["rescore"])
     if "neural" in around:
+        from rescore.weightings.neural import Neural  # and with it JAX, which few trials need
+
         around["weighting"] = Neural(**{"seed": seed} | _tuples(around.pop("neural")))
     return ReScore(inner, **around)
 

@@ -28,7 +28,11 @@ TRIES = 2  # of a trial whose process dies
 GRACE = 2.0  # seconds more than its limit for a trial to notice by itself
 START = 120.0  # seconds that a process may take to begin
 MOST_GROWTH = 1 << 21  # kilobytes; compiled programs fill a process's memory, then it is replaced
-CODE = "from rescore.experiments.workers import serve; serve()"
+# Ctrl-C is for who starts a worker, who then hangs up; so it is while the worker starts.
+CODE = (
+    "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+    "from rescore.experiments.workers import serve; serve()"
+)
 OVERDUE = object()
 Event = tuple[Any, bytes | None]  # a process and a line of it, or None at its end
 ONE_THREAD = dict.fromkeys(
@@ -93,7 +97,6 @@ def _died(trial: Trial, how: str) -> Record:
 
 def serve() -> None:
     """The life of a worker: it ends when its standard input does, in the middle of a trial too."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who started us, who then hangs up
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # whatever a library prints
     asked: deque[str] = deque()
