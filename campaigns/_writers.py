@@ -98,14 +98,20 @@ def _write_run(folder: Path, state: str) -> None:
 
 
 def _read_run(folder: Path) -> str:
+    """What a reader finds, with the files beside it while nobody writes."""
+    from rescore.exchange.saving import fingerprint, saved_fingerprint
     from rescore.reports.run import read_run
+    from rescore.staging import settled
 
     run = read_run(folder)
     state = state_of(run.model)
     if run.source != state:
         raise MixedError(f"run.json of {run.source} with the model of {state}")
-    _check_files(folder, state)
-    return state
+    with settled(folder) as place:
+        same = saved_fingerprint(place) == fingerprint(run.model)
+        if same:
+            _check_files(folder, state)
+    return state if same else _read_run(folder)  # another came in between
 
 
 def _check_files(folder: Path, state: str) -> None:
