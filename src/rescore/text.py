@@ -1,9 +1,23 @@
-"""Names and values from the data, made safe to show on a terminal."""
+"""Text made safe for where it is shown: a terminal, a spreadsheet, a page in a browser."""
 
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["from_cell", "listing", "printable", "to_cell"]
+if TYPE_CHECKING:
+    from jinja2 import Template
+    from markupsafe import Markup
+
+__all__ = [
+    "asset",
+    "from_cell",
+    "json_text",
+    "listing",
+    "page_template",
+    "policy",
+    "printable",
+    "to_cell",
+]
 
 # What a spreadsheet takes for a formula, unless it is a plain number; also behind apostrophes.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
@@ -77,6 +91,74 @@ def from_cell(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
+def page_template(package: str, name: str) -> "Template":
+    """A template of a package whose every value is escaped, and must be there.
+
+    Examples
+    --------
+    >>> page_template("rescore.reports", "template.html.j2").name
+    'template.html.j2'
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader(package, "."), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters["printable"] = printable
+    return environment.get_template(name)
+
+
+def asset(name: str, package: str = "rescore") -> "Markup":
+    """A file of a package, to go into the page as it is.
+
+    Examples
+    --------
+    >>> "prefers-color-scheme: dark" in asset("style.css")
+    True
+    """
+    from importlib.resources import files
+
+    from markupsafe import Markup
+
+    text = files(package).joinpath(name).read_text(encoding="utf-8")
+    if "</script" in text.lower() or "</style" in text.lower() or "<!--" in text:
+        raise ValueError(f"{name} would end the element that holds it; it cannot be put in a page.")
+    return Markup(text)
+
+
+def json_text(data: Any) -> "Markup":
+    r"""JSON that no HTML parser mistakes for the end of its element, nor a script for a new line.
+
+    Examples
+    --------
+    >>> print(json_text(["</script>", "\u2028", "&"]))
+    ["\u003c/script\u003e", "\u2028", "\u0026"]
+    """
+    import json
+
+    from markupsafe import Markup
+
+    text = json.dumps(data, allow_nan=False)  # ASCII alone, so that U+2028 is an escape already
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def policy(scripts: Iterable[str], styles: Iterable[str], pictures: str = "data:") -> str:
+    """A Content-Security-Policy: these scripts and styles, pictures of one source, nothing else.
+
+    Examples
+    --------
+    >>> policy([], ["p { margin: 0 }"])
+    "default-src 'none'; script-src 'none'; style-src 'sha256-...'; img-src data:; ..."
+    """
+    return (
+        f"default-src 'none'; script-src {_sources(scripts)}; style-src {_sources(styles)}; "
+        f"img-src {pictures}; base-uri 'none'; form-action 'none'"
+    )
+
+
 def _escaped(character: str) -> str:
     """One character, or its backslash escape if it is not plainly visible."""
     # str.isprintable is false for control, format (direction marks), surrogate, unassigned and
@@ -95,3 +177,11 @@ def _cut(pieces: list[str], limit: int) -> str:
         kept.append(piece)
         length += len(piece)
     return "".join(kept) + "…"
+
+
+def _sources(texts: Iterable[str]) -> str:
+    import base64
+    import hashlib
+
+    sums = [hashlib.sha256(text.encode()).digest() for text in texts]
+    return " ".join(f"'sha256-{base64.b64encode(s).decode()}'" for s in sums) or "'none'"

@@ -3,18 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from rescore.experiments.averages import RESCORED, best_setting, cells, gains, group_ranks, tidy
+from rescore.experiments.conclusion import against_chance, conclusion, published_gains
 from rescore.experiments.plots import draw
 from rescore.experiments.published import beside, published_for
 from rescore.experiments.search import searched
 from rescore.experiments.spec import Experiment
 from rescore.experiments.store import Record, Store
 from rescore.staging import staged
+from rescore.text import asset, page_template, policy
 
 __all__ = ["Contents", "contents", "write_pages"]
 
@@ -23,6 +24,20 @@ PROTOCOL = {
     "honest": "Honest: every setting is a default, or was chosen from the data alone.",
     "oracle": "Oracle: each method's setting is the one with the least mean SHD against the truth.",
 }
+MEANS = "Mean ± standard deviation over data sets"
+GAINS = "Plain − ReScore, SHD on the same data sets"
+BEST = "The best of each setting"
+BEHIND = "Worse than the published number with ReScore"
+RANKS = "Average rank of a group's rows by weight, 1 the heaviest"
+UNCOUNTED = "Not counted"
+SHORT = {  # captions as the navigation has them
+    MEANS: "Means", GAINS: "Gains", BEST: "Best", BEHIND: "Behind", RANKS: "Ranks",
+    UNCOUNTED: UNCOUNTED,
+}  # fmt: skip
+MARKS = {  # classes of the stylesheet
+    "gain": "firm", "lower": "firm", "within chance": "open", "same": "open",
+    "loss": "fragile", "higher": "fragile",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +45,7 @@ class Contents:
     """The text of a page; tables by their caption, cells as text."""
 
     title: str
+    verdict: str
     paragraphs: tuple[str, ...]
     tables: dict[str, pd.DataFrame]
     runs: pd.DataFrame  # what figures are drawn from
@@ -64,10 +80,10 @@ def markdown(page: Contents, figure: str | None, command: str) -> str:
     Examples
     --------
     >>> table = pd.DataFrame({"method": ["A|B"], "SHD": ["1.0"]})
-    >>> print(markdown(Contents("T", ("Words.",), {"C": table}, table), None, "rescore reproduce"))
+    >>> print(markdown(Contents("T", "Yes.", (), {"C": table}, table), None, "rescore reproduce"))
     # T
     <BLANKLINE>
-    Words.
+    **Verdict.** Yes.
     <BLANKLINE>
     ## C
     <BLANKLINE>
@@ -78,24 +94,26 @@ def markdown(page: Contents, figure: str | None, command: str) -> str:
     Made by `rescore reproduce` with rescore ...
     <BLANKLINE>
     """
-    parts = [f"# {page.title}", *page.paragraphs]
+    parts = [f"# {page.title}", f"**Verdict.** {page.verdict}", *page.paragraphs]
     if figure is not None:
         parts.append(f"![{page.title}]({figure})")
     for caption, table in page.tables.items():
         parts += [f"## {caption}", _markdown_table(table)]
-    return "\n\n".join([*parts, f"Made by `{command}` with rescore {_version()}."]) + "\n"
+    text = "\n\n".join([*parts, f"Made by `{command}` with rescore {_version()}."]) + "\n"
+    return text.replace("&", "&amp;").replace("<", "&lt;")  # HTML in a name stays a name
 
 
 def html(page: Contents, figure: str | None, command: str) -> str:
     """The page as HTML; everything in it is escaped."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("rescore.experiments", "."), autoescape=True,
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+    style = asset("style.css")
+    about_gains = GAINS in page.tables and "SHD" in page.verdict  # not where it is about costs
+    words = page.tables[GAINS]["verdict"] if about_gains else pd.Series(dtype=str)
+    counts = {word: int((words == word).sum()) for word in MARKS}
+    return page_template("rescore.experiments", "page.html.j2").render(
+        page=page, figure=figure, command=command, version=_version(), style=style,
+        policy=policy([], [style], "'self' data:"), marks=MARKS, short=SHORT,
+        counts={word: count for word, count in counts.items() if count},
     )  # fmt: skip
-    words: dict[str, Any] = {"page": page, "figure": figure, "command": command}
-    return environment.get_template("page.html.j2").render(**words, version=_version())
 
 
 def contents(experiment: Experiment, store: Store, size: str = "full") -> Contents:
@@ -105,17 +123,18 @@ def contents(experiment: Experiment, store: Store, size: str = "full") -> Conten
     shown = _chosen(experiment, runs)
     theirs = published_for(experiment, runs.attrs["data"])
     tables = {
-        "Mean ± standard deviation over data sets": _means(shown, theirs),
-        "Plain − ReScore, SHD on the same data sets": _gains(shown, theirs),
-        "The best of each setting": _best(shown, theirs),
-        "Worse than the published number with ReScore": _behind(shown, theirs),
-        "Average rank of a group's rows by weight, 1 the heaviest": _ranks(shown, records, theirs),
-        "Not counted": _uncounted(runs),
+        MEANS: _means(shown, theirs),
+        GAINS: _gains(shown, theirs),
+        BEST: _best(shown, theirs),
+        BEHIND: _behind(shown, theirs),
+        RANKS: _ranks(shown, records, theirs),
+        UNCOUNTED: _uncounted(runs),
     }
     about = " ".join(experiment.about.split())
     paragraphs = (about, PROTOCOL[experiment.protocol], _coverage(experiment, runs, size))
     return Contents(
         experiment.title,
+        conclusion(shown, theirs, records),
         tuple(p for p in paragraphs if p),
         {caption: table for caption, table in tables.items() if len(table)},
         runs,
@@ -194,12 +213,11 @@ def _gains(runs: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
         f"{gain:+.1f}" + (f" ± {half:.1f}" if np.isfinite(half) else "")
         for gain, half in zip(found["gain"], found["half_interval"], strict=True)
     ]
+    table["verdict"] = against_chance(found)
     table["relative"] = _percents(found["gain"], found["before"])
-    after = beside(found, theirs, "shd")["mean"]
-    plain = found.assign(method=found["method"].str.split(RESCORED, regex=False).str[0])
-    before = beside(plain, theirs, "shd")["mean"]
-    if (before - after).notna().any():
-        table["published relative"] = _percents(before - after, before)
+    there = published_gains(found, theirs)
+    if there["gain"].notna().any():
+        table["published relative"] = _percents(there["gain"], there["before"])
     table["pairs"] = found["pairs"]
     return table.astype(str)
 

@@ -5,11 +5,7 @@ exactly the page's own scripts and styles in and nothing else.
 """
 
 import base64
-import hashlib
-import json
-from collections.abc import Iterable
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,13 +26,10 @@ from rescore.reports.run_tables import (
     settings,
     table_sentences,
 )
-from rescore.text import printable
+from rescore.text import asset, json_text, page_template, policy, printable
 from rescore.verdicts import FIRM, FRAGILE, MADE, OPEN, WORDS, trust
 
-if TYPE_CHECKING:
-    from markupsafe import Markup
-
-__all__ = ["asset", "json_text", "policy", "render_page"]
+__all__ = ["render_page"]
 
 MARKS = {FIRM: "firm", OPEN: "open", FRAGILE: "fragile", MADE: "made"}  # classes of the page
 MOST_EDGES = 50  # of the forbidden or required ones that are listed
@@ -54,67 +47,14 @@ def render_page(run: Run) -> str:
     >>> "<b>" in page, "&lt;b&gt;" in page
     (False, True)
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("rescore.reports", "."), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    environment.filters["printable"] = printable
-    template = environment.get_template("template.html.j2")
+    template = page_template("rescore.reports", "template.html.j2")
     return template.render(_contents(run) | _inlined(run))
-
-
-def asset(name: str) -> "Markup":
-    """A file of this package, to go into the page as it is.
-
-    Examples
-    --------
-    >>> "prefers-color-scheme: dark" in asset("style.css")
-    True
-    """
-    from markupsafe import Markup
-
-    text = files("rescore.reports").joinpath(name).read_text(encoding="utf-8")
-    if "</script" in text.lower() or "</style" in text.lower() or "<!--" in text:
-        raise ValueError(f"{name} would end the element that holds it; it cannot be put in a page.")
-    return Markup(text)
-
-
-def json_text(data: Any) -> "Markup":
-    r"""JSON that no HTML parser mistakes for the end of its element, nor a script for a new line.
-
-    Examples
-    --------
-    >>> print(json_text(["</script>", "\u2028", "&"]))
-    ["\u003c/script\u003e", "\u2028", "\u0026"]
-    """
-    from markupsafe import Markup
-
-    text = json.dumps(data, allow_nan=False)  # ASCII alone, so that U+2028 is an escape already
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)
-
-
-def policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
-    """A Content-Security-Policy: these scripts and styles, pictures in the page, nothing else.
-
-    Examples
-    --------
-    >>> policy([], ["p { margin: 0 }"])
-    "default-src 'none'; script-src 'none'; style-src 'sha256-...'; img-src data:; ..."
-    """
-    return (
-        f"default-src 'none'; script-src {_sources(scripts)}; style-src {_sources(styles)}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
 
 
 def _inlined(run: Run) -> dict[str, Any]:
     """What is in the page besides HTML, and the policy that lets in this and nothing else."""
-    scripts = [asset(name) for name in SCRIPTS]
-    style, drawing_style = asset("style.css"), asset("drawing.css")
+    scripts = [asset(name, "rescore.reports") for name in SCRIPTS]
+    style, drawing_style = asset("style.css"), asset("drawing.css", "rescore.reports")
     graph = graph_data(run)
     return {
         "policy": policy(scripts, [style, drawing_style]),
@@ -263,8 +203,3 @@ def _shown(name: str, value: Any) -> str:
         more = f" and {len(edges) - MOST_EDGES} more" if len(edges) > MOST_EDGES else ""
         return ", ".join(edges[:MOST_EDGES]) + more
     return f"{value:g}" if isinstance(value, float) else printable(value, 500)
-
-
-def _sources(texts: Iterable[str]) -> str:
-    sums = [hashlib.sha256(text.encode()).digest() for text in texts]
-    return " ".join(f"'sha256-{base64.b64encode(s).decode()}'" for s in sums) or "'none'"
