@@ -15,9 +15,9 @@ pytest.importorskip("optuna")
 def experiment(protocol="honest", **data):
     where = {"source": "simulate", "nodes": 5, "samples": 200, **data}
     method = {
-        "name": "NOTEARS",
-        "learner": "Notears",
-        "search": {"parameters.lambda1": {"low": 0.01, "high": 3.0, "log": True}},
+        "name": "Linear",
+        "learner": "Linear",
+        "search": {"parameters.threshold": {"low": 0.1, "high": 3.0}},
     }
     return Experiment("mine", "Mine", (where,), (method,), seeds=2, protocol=protocol)
 
@@ -41,24 +41,24 @@ def test_a_search_goes_on_from_its_records(tmp_path):
     search(experiment(hold=0.25), store, 3, first)
     found = search(experiment(hold=0.25), store, 5, second)
     assert (first.count, second.count) == (6, 4)
-    assert 0.01 <= found["NOTEARS"]["parameters.lambda1"] <= 3.0
+    assert 0.1 <= found["Linear"]["parameters.threshold"] <= 3.0
 
 
 def test_the_best_is_the_best_of_the_records(tmp_path):
     store = Store(tmp_path)
-    found = search(experiment(hold=0.25), store, 4, Counted(store))["NOTEARS"]
+    found = search(experiment(hold=0.25), store, 4, Counted(store))["Linear"]
     by_setting = {}
     for record in store.read().values():
-        value = record["trial"]["method"]["parameters"]["lambda1"]
+        value = record["trial"]["method"]["parameters"]["threshold"]
         by_setting.setdefault(value, []).append(-record["result"]["held_out"])
     means = {value: sum(losses) / len(losses) for value, losses in by_setting.items()}
     assert found["value"] == pytest.approx(min(means.values()))
-    assert found["parameters.lambda1"] == min(means, key=means.get)
+    assert found["parameters.threshold"] == min(means, key=means.get)
 
 
 def test_the_oracle_looks_at_the_truth_and_the_honest_search_must_not(tmp_path):
     store = Store(tmp_path)
-    found = search(experiment("oracle"), store, 2, Counted(store))["NOTEARS"]
+    found = search(experiment("oracle"), store, 2, Counted(store))["Linear"]
     shds = [record["result"]["shd"] for record in store.read().values()]
     pairs = [sum(pair) / 2 for pair in itertools.combinations(shds, 2)]
     assert min(pairs) <= found["value"] <= max(pairs)

@@ -97,3 +97,9 @@ def test_it_comes_back_from_disk(joint, tmp_path):
     model = rs.GaussianProcess(**QUICK).fit(joint)
     rs.save(model, tmp_path)
     np.testing.assert_allclose(rs.load(tmp_path).predict(joint), model.predict(joint))
+
+
+def test_weights_that_change_before_every_step_do_not_keep_the_search_from_ending(chain):
+    model = rs.ReScore(rs.GaussianProcess(n_starts=0, most_rows=60), tau=0.3, loss="raw").fit(chain)
+    assert model.diagnostics_["converged"]
+    assert len(model.history_) < 10

@@ -7,6 +7,7 @@ from rescore.reports.folder import rewrite_report, write_run, write_stability
 from rescore.reports.page import render_page
 from rescore.reports.run import Run, read_run
 from rescore.reports.run_tables import NOTEWORTHY, doubts
+from rescore.text import from_cell
 
 
 def table(columns=("a", "<b>", "=c"), index=None):
@@ -53,7 +54,10 @@ def test_the_folder_gains_tables_and_a_report_that_can_be_made_again(model, tmp_
     added = write_stability(tmp_path, run, found)
     assert added == ["edges.csv", "report.html", "row_stability.csv", "run.json", "stability.csv"]
     assert {*before, *added} == {path.name for path in tmp_path.iterdir()}
-    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "stability.csv"), found.table)
+    back = pd.read_csv(
+        tmp_path / "stability.csv", converters={"cause": from_cell, "effect": from_cell}
+    )
+    pd.testing.assert_frame_equal(back, found.table)
     written = (tmp_path / "report.html").read_text()
     assert found.summary in written
     assert "&lt;b&gt;" in written
@@ -69,7 +73,7 @@ def test_labels_that_repeat_stay_in_their_rows(tmp_path):
     model = rs.ReScore(rs.Linear(), tau=0.5).fit(X)
     found = rs.bootstrap(model, X, resamples=3)
     write_stability(tmp_path, Run(model), found)
-    back = pd.read_csv(tmp_path / "row_stability.csv", index_col="row")
+    back = pd.read_csv(tmp_path / "row_stability.csv", index_col="row").rename(index=from_cell)
     pd.testing.assert_frame_equal(back, found.row_weights, check_names=False)
 
 

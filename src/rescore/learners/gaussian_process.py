@@ -167,7 +167,7 @@ class GaussianProcessBackbone:
         if search.w is None:
             return self._told(self._proposed(problem, w, search))
         if not np.array_equal(np.asarray(search.w), np.asarray(w)):
-            return self._told(self._at_level(problem, w, search, 0))
+            search = self._reweighted(problem, w, search)
         required = search.inputs.inward(problem.required)
         if search.round < ROUNDS and (search.round == 0 or search.found.moves > 0):
             least = self._least(problem)
@@ -273,7 +273,7 @@ class GaussianProcessBackbone:
             yield list(topological_order(edges.astype(float)))
 
     def _at_level(self, problem: Problem, w: Weights, search: _Search, level: int) -> _Search:
-        """The same order, fitted anew to other rows, or to rows that count in another way."""
+        """The same order, fitted anew to so many rows that count in this way."""
         fewer = search.costs if level > search.level else None
         costs = self._costs(problem, w, search._replace(level=level))
         rivals = [search.found]
@@ -284,6 +284,15 @@ class GaussianProcessBackbone:
         return search._replace(
             found=found, costs=costs, fewer=fewer, w=w, level=level, round=0, worth=None
         )
+
+    def _reweighted(self, problem: Problem, w: Weights, search: _Search) -> _Search:
+        """The same order in rows that count in another way; the search goes on where it stood.
+
+        Weights may change before every step, and a search that began anew would never end.
+        """
+        again = self._at_level(problem, w, search, search.level)
+        found = again.found._replace(moves=search.found.moves)
+        return again._replace(found=found, round=search.round)
 
     def _costs(self, problem: Problem, w: Weights, search: _Search) -> Costs:
         inputs, rows = search.inputs, self._rows(search)
