@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-COUNT, SECONDS, TESTED = 5000, 500, 120
+COUNT, SECONDS, TESTED = 5000, 100, 120
 MOST_MEMORY = 600_000  # kilobytes by which a file of a few kilobytes may raise the process's peak
 
 Case = tuple[str, int]

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-COUNT, SECONDS, TESTED = 200, 900, 0  # tests/experiments/test_sweep.py has its own
+COUNT, SECONDS, TESTED = 200, 600, 0  # tests/experiments/test_sweep.py has its own
 KILLS = 10  # of a case
 CPU_SECONDS = 60
 TRIALS = 80  # more than are done between so many kills
