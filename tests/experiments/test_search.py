@@ -38,9 +38,9 @@ class Counted:
 def test_a_search_goes_on_from_its_records(tmp_path):
     store = Store(tmp_path)
     first, second = Counted(store), Counted(store)
-    search(experiment(hold=0.25), store, 3, first)
-    found = search(experiment(hold=0.25), store, 5, second)
-    assert (first.count, second.count) == (6, 4)
+    search(experiment(hold=0.25), store, 2, first)
+    found = search(experiment(hold=0.25), store, 3, second)
+    assert (first.count, second.count) == (4, 2)
     assert 0.1 <= found["Linear"]["parameters.threshold"] <= 3.0
 
 
