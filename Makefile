@@ -37,7 +37,7 @@ LOWEST := build/lowest
 lowest: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(LOWEST)
-	VIRTUAL_ENV=$(LOWEST) $(BIN)/uv pip install --quiet --resolution lowest-direct --editable ".[parquet]"
+	VIRTUAL_ENV=$(LOWEST) $(BIN)/uv pip install --quiet --resolution lowest-direct --editable ".[excel,parquet]"
 	VIRTUAL_ENV=$(LOWEST) $(BIN)/uv pip install --quiet pytest hypothesis polars
 	NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/numba $(LOWEST)/bin/python -m pytest -q \
 	  -W ignore::DeprecationWarning tests/graph tests/tables tests/test_fitting.py tests/test_bad_inputs.py

@@ -18,7 +18,7 @@ each_learner = pytest.mark.parametrize("learner", LEARNERS, ids=lambda e: type(e
 
 @pytest.fixture
 def frame(chain):
-    return pd.DataFrame(chain, columns=list("abcde"))
+    return pd.DataFrame(chain.copy(), columns=list("abcde"))
 
 
 def fit(learner, X, **kw):
