@@ -17,7 +17,7 @@ import bench  # first: it pins the threads
 import numpy as np
 
 import rescore as rs
-from rescore.graph.equivalence import consistent_dag
+from rescore.graph.dag import consistent_dag
 from rescore.learners.linear import OrderBackbone
 from rescore.moments import Cells
 from rescore.protocols import Problem

@@ -6,8 +6,7 @@ import pytest
 
 import rescore as rs
 from rescore.directions import Totals, meek, open_directions, verdict
-from rescore.graph.dag import is_dag
-from rescore.graph.equivalence import cpdag
+from rescore.graph.dag import cpdag, is_dag
 from rescore.moments import Cells
 from rescore.protocols import Problem
 from rescore.solvers.order_search import OrderSearch

@@ -15,8 +15,8 @@ from rescore.learners import LEARNERS, load_learner
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from rescore.data.dataset import Dataset as Dataset
-    from rescore.data.sachs import load_sachs as load_sachs
+    from rescore.data import Dataset as Dataset
+    from rescore.data import load_sachs as load_sachs
     from rescore.data.simulate import simulate as simulate
     from rescore.exchange.programs import equations_json as equations_json
     from rescore.exchange.programs import to_dowhy as to_dowhy
@@ -50,7 +50,7 @@ _HOMES = {
     "Checkup": "rescore.studies.check",
     "Comparison": "rescore.studies.compare",
     "Custom": "rescore.learners.custom",
-    "Dataset": "rescore.data.dataset",
+    "Dataset": "rescore.data",
     "Knowledge": "rescore.known_edges",
     "ReScore": "rescore.learners.rescore",
     "Stability": "rescore.studies.bootstrap",
@@ -64,7 +64,7 @@ _HOMES = {
     "equations_json": "rescore.exchange.programs",
     "evaluate": "rescore.metrics",
     "load": "rescore.exchange.saving",
-    "load_sachs": "rescore.data.sachs",
+    "load_sachs": "rescore.data",
     "report": "rescore.reports.folder",
     "save": "rescore.exchange.saving",
     "select_neighbours": "rescore.pruning.neighbours",

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rescore.graph.dag import topological_order
-from rescore.graph.equivalence import consistent_dag, cpdag
+from rescore.graph.dag import consistent_dag, cpdag, topological_order
 from rescore.moments import Matrix, Weights, row_weights, simplest
 from rescore.protocols import Mask, Problem
 from rescore.solvers import noise

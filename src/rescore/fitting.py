@@ -12,7 +12,7 @@ from rescore.algorithm import Record, Result, rescore
 from rescore.categories import SMALLEST_SHARE, Returned, given_back, taken_out
 from rescore.directions import Verdict, verdict
 from rescore.equations import Equations, residual_moments
-from rescore.graph.equivalence import cpdag
+from rescore.graph.dag import cpdag
 from rescore.known_edges import edge_masks, receipts
 from rescore.moments import (
     Cells,

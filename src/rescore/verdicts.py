@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rescore.graph.equivalence import cpdag, open_edges
+from rescore.graph.dag import cpdag, open_edges
 from rescore.known_edges import edge_masks
 from rescore.moments import Cells, Matrix, Regression, Rows, Weights
 from rescore.protocols import Problem

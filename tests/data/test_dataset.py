@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from rescore.data.dataset import Dataset
+from rescore.data import Dataset
 
 X = np.arange(12.0).reshape(4, 3) ** 2
 CHAIN = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])

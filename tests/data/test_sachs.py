@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import rescore
-from rescore.data.sachs import CONDITIONS, FILE_SHA256, VALUES_SHA256, load_sachs
+from rescore.data import CONDITIONS, FILE_SHA256, VALUES_SHA256, load_sachs
 
 BUNDLED = files("rescore.data") / "sachs.csv.gz"
 SIZES = [853, 902, 911, 723, 810, 799, 848, 913, 707]

@@ -6,8 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rescore.experiments.averages import best_setting, cells, gains, tidy
-from rescore.experiments.conclusion import against_chance, conclusion
+from rescore.experiments.conclusions import (
+    against_chance,
+    best_setting,
+    cells,
+    conclusion,
+    gains,
+    tidy,
+)
 from rescore.experiments.pages import contents, html, markdown, write_pages
 from rescore.experiments.published import PUBLISHED, published
 from rescore.experiments.running import run_trial

@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 
 from rescore import simulate
-from rescore.experiments import running, workers
+from rescore.experiments import running
 from rescore.experiments import store as store_module
+from rescore.experiments import sweep as sweeps
 from rescore.experiments.running import dataset, run_trial
 from rescore.experiments.spec import Case, Trial, read_experiment
 from rescore.experiments.store import Store
@@ -229,14 +230,14 @@ def serving(what):
     """The code of a worker in which the trial of seed 1 does something else."""
     return f"""
 import os, signal, time
-from rescore.experiments import workers
-run = workers.run_trial
+from rescore.experiments import sweep
+run = sweep.run_trial
 def odd(trial, limit):
     if trial.seed == 1:
         {what}
     return run(trial, limit)
-workers.run_trial = odd
-workers.serve()
+sweep.run_trial = odd
+sweep.serve()
 """
 
 
@@ -246,15 +247,15 @@ def test_ctrl_c_while_a_worker_starts_is_not_for_the_worker(tmp_path):
     for folder in (package.parent, package):
         (folder / "__init__.py").write_text("")
     interrupts = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nserve = print\n"
-    (package / "workers.py").write_text(interrupts)
+    (package / "sweep.py").write_text(interrupts)
     env = os.environ | {"PYTHONPATH": str(tmp_path)}
-    command = [sys.executable, "-c", workers.CODE]
+    command = [sys.executable, "-c", sweeps.CODE]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_trial_without_a_network_does_not_wait_for_jax():
-    code = "import rescore.experiments.workers, sys; sys.exit('jax' in sys.modules)"
+    code = "import rescore.experiments.sweep, sys; sys.exit('jax' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -262,7 +263,7 @@ def test_a_trial_without_a_network_does_not_wait_for_jax():
 def test_a_trial_that_ends_its_process_is_set_aside_and_the_others_go_on(
     tmp_path, monkeypatch, jobs
 ):
-    monkeypatch.setattr(workers, "CODE", serving("os.kill(os.getpid(), signal.SIGKILL)"))
+    monkeypatch.setattr(sweeps, "CODE", serving("os.kill(os.getpid(), signal.SIGKILL)"))
     sweep(trials(3), Store(tmp_path), jobs=jobs)
     found = Store(tmp_path).read()
     statuses = [found[trial.key]["status"] for trial in trials(3)]
@@ -272,8 +273,8 @@ def test_a_trial_that_ends_its_process_is_set_aside_and_the_others_go_on(
 
 
 def test_the_limit_stops_a_step_that_never_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr(workers, "CODE", serving("time.sleep(1000)"))
-    monkeypatch.setattr(workers, "GRACE", 0.0)
+    monkeypatch.setattr(sweeps, "CODE", serving("time.sleep(1000)"))
+    monkeypatch.setattr(sweeps, "GRACE", 0.0)
     began = time.monotonic()
     sweep(trials(3)[1:], Store(tmp_path), limit=5.0)
     assert time.monotonic() - began < 100

@@ -6,8 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rescore.graph.dag import cut_to_dag, is_dag, skeleton, threshold, topological_order
-from rescore.graph.equivalence import consistent_dag, cpdag, is_cpdag, open_edges
+from rescore.graph.dag import (
+    consistent_dag,
+    cpdag,
+    cut_to_dag,
+    is_cpdag,
+    is_dag,
+    open_edges,
+    skeleton,
+    threshold,
+    topological_order,
+)
 
 nx = pytest.importorskip("networkx")
 

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from rescore.graph import io as gio
-from rescore.graph.csv import from_adjacency, to_adjacency
 from rescore.graph.formats import escape_name, unescape_name
+from rescore.graph.io import from_adjacency, to_adjacency
 
 nx = pytest.importorskip("networkx")
 

@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 import rescore as rs
-from rescore.graph.dag import is_dag
-from rescore.graph.equivalence import cpdag
+from rescore.graph.dag import cpdag, is_dag
 from rescore.learners.ges import GESBackbone, equivalence_search
 from rescore.protocols import Problem, Status
 

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rescore import metrics
-from rescore.graph.dag import topological_order
-from rescore.graph.equivalence import cpdag
+from rescore.graph.dag import cpdag, topological_order
 from rescore.graph.io import read_graph, to_networkx
 from rescore.metrics import cpdag_shd, evaluate, fdr, fpr, shd, sid, tpr
 

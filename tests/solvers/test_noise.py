@@ -5,8 +5,7 @@ import pytest
 from scipy.stats import norm
 from sklearn.mixture import GaussianMixture
 
-from rescore.graph.dag import is_dag
-from rescore.graph.equivalence import cpdag
+from rescore.graph.dag import cpdag, is_dag
 from rescore.moments import Rows, Summary
 from rescore.protocols import Problem
 from rescore.solvers.noise import (

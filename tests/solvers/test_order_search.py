@@ -6,8 +6,7 @@ import pytest
 from scipy.optimize import minimize
 
 import rescore as rs
-from rescore.graph.dag import is_dag
-from rescore.graph.equivalence import cpdag
+from rescore.graph.dag import cpdag, is_dag
 from rescore.moments import Cells
 from rescore.protocols import Problem
 from rescore.solvers import grow_shrink, order_search

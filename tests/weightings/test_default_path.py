@@ -4,7 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from rescore.data.dataset import Dataset
+from rescore.data import Dataset
 from rescore.data.simulate import simulate
 from rescore.learners.linear import Linear
 from rescore.learners.rescore import ReScore

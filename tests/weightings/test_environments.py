@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rescore.data.simulate import simulate
-from rescore.graph.equivalence import cpdag
+from rescore.graph.dag import cpdag
 from rescore.learners.baselines import EmptyBackbone
 from rescore.learners.linear import Linear
 from rescore.learners.rescore import ReScore

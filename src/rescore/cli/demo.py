@@ -8,7 +8,7 @@ import typer
 from rescore.cli.options import DebugOption, JsonOption, folder_named
 
 if TYPE_CHECKING:
-    from rescore.data.dataset import Dataset
+    from rescore.data import Dataset
     from rescore.learners.base import StructureLearner
     from rescore.metrics import Scores
     from rescore.reports.run import Run
@@ -44,7 +44,7 @@ def demo_command(
 ) -> None:
     """Learn two graphs, plainly and with weights: of hidden groups, and of Sachs et al. (2005)."""
     from rescore.cli.terminal import noted_warnings
-    from rescore.data.sachs import load_sachs
+    from rescore.data import load_sachs
     from rescore.reports.run import ABOUT_FILE, Run, some_rows
     from rescore.staging import refuse_others_files
     from rescore.studies.check import check
@@ -72,7 +72,7 @@ def hidden_groups(seed: int = 0) -> "Dataset":
     """
     import numpy as np
 
-    from rescore.data.dataset import Dataset
+    from rescore.data import Dataset
     from rescore.data.simulate import simulate
 
     rng = np.random.default_rng(seed)

@@ -8,7 +8,7 @@ import typer
 from rescore.cli.options import DebugOption, JsonOption, folder_named
 
 if TYPE_CHECKING:
-    from rescore.data.dataset import Dataset
+    from rescore.data import Dataset
 
 __all__ = ["evaluate_command", "simulate_command"]
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rescore.data.dataset import Dataset
+from rescore.data import Dataset
 from rescore.data.mechanisms import (
     MECHANISMS,
     NOISES,

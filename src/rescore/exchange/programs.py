@@ -14,7 +14,7 @@ from rescore.equations import Equations, LinearEquations, NetworkEquations
 from rescore.graph.formats import check_text_names, edges_of
 from rescore.graph.io import to_networkx
 from rescore.learners.base import StructureLearner
-from rescore.learners.parameters import check_fitted
+from rescore.learners.estimator import check_fitted
 from rescore.moments import Matrix
 from rescore.text import listing
 

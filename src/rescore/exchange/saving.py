@@ -24,7 +24,7 @@ from rescore.graph.dag import is_dag
 from rescore.known_edges import Knowledge, as_knowledge
 from rescore.learners import LEARNERS, load_learner
 from rescore.learners.base import StructureLearner
-from rescore.learners.parameters import check_fitted
+from rescore.learners.estimator import check_fitted
 from rescore.protocols import Status
 from rescore.staging import Place, settled, staged
 from rescore.tables.table import names_index
@@ -42,7 +42,7 @@ PARTS = {
     "InversePropensity": "rescore.weightings.fixed",
     "Knowledge": "rescore.known_edges",
     "Neural": "rescore.weightings.neural",
-    "Precision": "rescore.weightings.precision",
+    "Precision": "rescore.weightings.balanced",
     "ReScore": "rescore.learners.rescore",
     "Uniform": "rescore.weightings.fixed",
 }

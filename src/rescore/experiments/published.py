@@ -9,7 +9,7 @@ from importlib.resources import files
 import numpy as np
 import pandas as pd
 
-from rescore.data.sachs import CONDITIONS
+from rescore.data import CONDITIONS
 from rescore.experiments.spec import Experiment
 from rescore.validation import check_choice
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rescore.data.dataset import Dataset
-from rescore.data.sachs import load_sachs
+from rescore.data import Dataset, load_sachs
 from rescore.data.simulate import simulate
 from rescore.experiments.spec import Trial
 from rescore.experiments.store import Record

@@ -2,6 +2,6 @@
 
 THE EDGE CONVENTION, stated here once and used everywhere: ``W[i, j] != 0`` means i -> j,
 from row to column.  In a partially directed graph ``P[i, j] != 0`` and ``P[j, i] != 0``
-together mean the undirected edge i - j.  DAGs are in `rescore.graph.dag`, their classes in
-`rescore.graph.equivalence`, graphs in files in `rescore.graph.io`.
+together mean the undirected edge i - j.  DAGs and their classes are in `rescore.graph.dag`, graphs
+in files in `rescore.graph.io`.
 """

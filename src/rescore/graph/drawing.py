@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rescore.graph.dag import as_square
-from rescore.graph.equivalence import open_edges
+from rescore.graph.dag import as_square, open_edges
 from rescore.graph.layout import HEIGHT, NARROWEST, Edge, Placement, Point, placed
 from rescore.text import printable
 

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rescore.graph.dag import as_square
-from rescore.graph.equivalence import open_edges
+from rescore.graph.dag import as_square, open_edges
 from rescore.text import listing, printable
 
 __all__ = [

@@ -21,7 +21,7 @@ from rescore.fitting import (
     learn_moments,
 )
 from rescore.known_edges import Edges, Known, as_knowledge
-from rescore.learners.answers import Answers
+from rescore.learners.estimator import Answers
 from rescore.learners.wrappers import Repeated, from_several_starts
 from rescore.protocols import Backbone, Status, Weighting
 from rescore.tables.convert import DataWarning

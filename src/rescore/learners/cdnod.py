@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from rescore.algorithm import Record
 from rescore.fitting import Fitted
-from rescore.graph.dag import cut_to_dag
-from rescore.graph.equivalence import consistent_dag
+from rescore.graph.dag import consistent_dag, cut_to_dag
 from rescore.learners.base import GroupedLearner, InnerPlayer, Unpenalised
-from rescore.learners.parameters import check_fitted
+from rescore.learners.estimator import check_fitted
 from rescore.learners.straight_lines import Found, Regressed, on_parents
 from rescore.moments import Matrix, Weights, row_weights
 from rescore.protocols import Backbone, Mask, Problem, State

@@ -15,7 +15,7 @@ from rescore.learners.notears import Score, path_objective
 from rescore.learners.straight_lines import StraightLines, noise_variance
 from rescore.moments import Matrix, Weights
 from rescore.protocols import Backbone, Problem, State, Status
-from rescore.solvers import quasi_newton
+from rescore.solvers import descent
 from rescore.solvers.compilation import float64
 from rescore.validation import check_flag, check_number
 
@@ -180,7 +180,7 @@ def _minimise(
         gradient = gradient + h_gradient / mu
         return value + h / mu, jnp.where(allowed, gradient, 0.0).ravel()
 
-    found = quasi_newton.minimise(smooth, W.ravel(), penalty.ravel(), MOST_ITERATIONS, *SOLVED)
+    found = descent.minimise(smooth, W.ravel(), penalty.ravel(), MOST_ITERATIONS, *SOLVED)
     W = found.x.reshape(d, d)
     objective = score(moments, W)[0] + jnp.sum(penalty * jnp.abs(W))
     return _Stage(W, objective, log_det(W)[0], found.optimality, found.value)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rescore.fitting import BY_CLASS
-from rescore.graph.equivalence import consistent_dag, cpdag
+from rescore.graph.dag import consistent_dag, cpdag
 from rescore.learners.base import LinearLearner, Unpenalised
 from rescore.learners.straight_lines import Regressed
 from rescore.moments import Matrix, Moments

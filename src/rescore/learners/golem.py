@@ -27,7 +27,7 @@ from rescore.learners.straight_lines import (
 )
 from rescore.moments import Cells, Matrix, Weights, simplest
 from rescore.protocols import Backbone, Problem, State, Status
-from rescore.solvers import quasi_newton
+from rescore.solvers import descent
 from rescore.solvers.compilation import float64
 from rescore.solvers.lasso import Column, Lasso, column, lasso, own
 from rescore.validation import check_choice, check_flag, check_number
@@ -315,7 +315,7 @@ def _minimise(
         gradient = gradient + lambda2 * h_gradient
         return value + lambda2 * h, jnp.where(allowed, gradient, 0.0).ravel()
 
-    found = quasi_newton.minimise(smooth, W.ravel(), penalty.ravel(), most, *SOLVED)
+    found = descent.minimise(smooth, W.ravel(), penalty.ravel(), most, *SOLVED)
     W = found.x.reshape(d, d)
     objective = score(moments, W)[0] + jnp.sum(penalty * jnp.abs(W))
     return _Solution(W, objective, trace_exponential(W)[0], found.optimality, found.value)

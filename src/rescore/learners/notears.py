@@ -24,7 +24,7 @@ from rescore.learners.straight_lines import (
 )
 from rescore.moments import Cells, Matrix, Weights, simplest
 from rescore.protocols import Backbone, Problem, State, Status
-from rescore.solvers import quasi_newton
+from rescore.solvers import descent
 from rescore.solvers.compilation import float64
 from rescore.solvers.lasso import Lasso
 from rescore.validation import check_choice, check_flag, check_number
@@ -311,7 +311,7 @@ def _minimise(
         gradient = score_gradient + (alpha + rho * h) * h_gradient
         return value + alpha * h + rho * h * h / 2, jnp.where(allowed, gradient, 0.0).ravel()
 
-    found = quasi_newton.minimise(lagrangian, W.ravel(), penalty.ravel(), most, *SOLVED)
+    found = descent.minimise(lagrangian, W.ravel(), penalty.ravel(), most, *SOLVED)
     W = found.x.reshape(d, d)
     objective = score(moments, W)[0] + jnp.sum(penalty * jnp.abs(W))
     return _Solution(W, objective, h_and_gradient(W)[0], found.optimality)

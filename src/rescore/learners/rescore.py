@@ -13,10 +13,9 @@ from rescore.learners.custom import as_learner
 from rescore.protocols import Weighting
 from rescore.tables.table import TableLike
 from rescore.validation import check_choice, check_integer, check_number, check_seed
-from rescore.weightings.balanced import Balanced
+from rescore.weightings.balanced import Balanced, Precision
 from rescore.weightings.exact import LOSSES, Exact
 from rescore.weightings.fixed import InversePropensity, Uniform
-from rescore.weightings.precision import Precision
 
 WEIGHTINGS = (
     "auto",

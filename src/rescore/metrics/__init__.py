@@ -22,8 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rescore.graph.dag import is_dag, topological_order
-from rescore.graph.equivalence import cpdag, is_cpdag
+from rescore.graph.dag import cpdag, is_cpdag, is_dag, topological_order
 from rescore.metrics.pairing import paired
 
 __all__ = [

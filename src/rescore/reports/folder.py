@@ -18,7 +18,7 @@ from rescore.graph.drawing import draw_graph
 from rescore.graph.formats import to_dot, to_graphml, to_json
 from rescore.graph.io import write_adjacency
 from rescore.learners.base import StructureLearner
-from rescore.learners.parameters import check_fitted
+from rescore.learners.estimator import check_fitted
 from rescore.reports.figures import png, svg
 from rescore.reports.page import render_page
 from rescore.reports.run import ABOUT_FILE, Run, about, read_run, some_rows

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rescore.moments import GroupMoments, Matrix
+from rescore.moments import GroupMoments, Matrix, evenly_spaced
 from rescore.protocols import Mask, Problem
 from rescore.solvers.order_search import Ordered, OrderSearch, edge_price
 
@@ -120,7 +120,7 @@ class Densities:
         search = grouped_order_search(problem, groups)
         every = [(j, np.flatnonzero(edges[:, j])) for j in range(len(edges))]
         X, counts = problem.rows.matrix(), problem.row_counts()
-        at = np.unique(np.linspace(0, len(X) - 1, min(len(X), MOST_ROWS)).astype(np.intp))
+        at = evenly_spaced(len(X), MOST_ROWS)
         c = counts[at] * counts.sum() / counts[at].sum()
         varies = np.diag(problem.moments(problem.prior).covariance) > 0
         return cls(

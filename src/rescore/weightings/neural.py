@@ -12,8 +12,8 @@ from jax import Array
 
 from rescore.moments import Matrix
 from rescore.protocols import Losses, Problem
-from rescore.solvers.adam import Averages, adam
 from rescore.solvers.compilation import float64
+from rescore.solvers.descent import Averages, adam
 from rescore.validation import check_choice, check_flag, check_integer, check_number
 from rescore.weight_box import heaviest, project
 from rescore.weightings.exact import LOSSES

@@ -8,7 +8,7 @@ import pytest
 
 import rescore as rs
 from rescore.algorithm import rescore
-from rescore.learners.networks import gran_dag, mlp, objective
+from rescore.learners.networks import gran_dag, mlp
 from rescore.learners.networks import gran_dag_training as training
 from rescore.learners.networks.gran_dag import GranDAGBackbone
 from rescore.learners.networks.notears_mlp import NotearsMLPBackbone
@@ -85,14 +85,14 @@ def test_every_network_has_the_score_and_the_shares_of_its_own_rows(noise):
     x = mlp.initial(5, (3,), rng)
     cells = weighted(inputs, w)
     D, left = explained(x, cells, **KIND)
-    R = np.square(objective.residuals(x, cells, np.ones((5, 5)), **KIND))
+    R = np.square(mlp.residuals(x, cells, np.ones((5, 5)), **KIND))
     for k, column in enumerate(inputs.columns):
         alone = weighted(inputs, w[:, column] / w[:, column].sum())
         share, noise_left = explained(x, alone, **KIND)
         np.testing.assert_allclose(D[:, k], share[:, k], rtol=2e-3, atol=1e-5)
         np.testing.assert_allclose(left[k], noise_left[k], rtol=1e-4)
         total = w[:, column].sum() * (R @ alone.w)[k]
-        np.testing.assert_allclose(objective.over_rows(R, cells.w)[k], total, rtol=1e-4)
+        np.testing.assert_allclose(mlp.over_rows(R, cells.w)[k], total, rtol=1e-4)
 
 
 def test_inputs_stand_in_for_each_other_as_each_network_counts_the_rows():

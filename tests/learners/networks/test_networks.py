@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from rescore.graph.dag import is_dag
-from rescore.learners.networks import mlp, objective
+from rescore.learners.networks import mlp
 from rescore.learners.networks.rows import inward, outward, possible_edges, prepare, weighted
 from rescore.learners.networks.selection import break_even, explained, strongest_dag, substantial
 from rescore.protocols import Problem
@@ -83,7 +83,7 @@ def test_what_an_input_explains_equals_freezing_it_by_hand(rows, hidden, activat
 
 def test_the_compiled_search_is_as_good_as_scipy(rows):
     edges = ~np.eye(4, dtype=bool)
-    penalties = objective.Penalties(np.full((4, 4), 0.01), 0.01, 0.1)
+    penalties = mlp.Penalties(np.full((4, 4), 0.01), 0.01, 0.1)
     x = mlp.initial(4, (3,), np.random.default_rng(4))
     double = type(rows)(*(a.astype(float) for a in rows))
     kind = {"hidden": (3,), "activation": "sigmoid", "equal": True}
@@ -100,7 +100,7 @@ def test_the_compiled_search_is_as_good_as_scipy(rows):
         return value + 0.005 * ((W1**2).sum() + (W2**2).sum()) + 0.1 * h
 
     with jax.enable_x64(True):
-        found = objective.run(x, double, edges, penalties, 1000, **kind)
+        found = mlp.run_stage(x, double, edges, penalties, 1000, **kind)
         by_hand = jax.jit(jax.value_and_grad(total))
         value, slope = by_hand(found.x)
         theirs = minimize(by_hand, x, jac=True, method="L-BFGS-B")

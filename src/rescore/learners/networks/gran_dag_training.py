@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from rescore.acyclicity import expm1
 from rescore.learners.networks import mlp
-from rescore.learners.networks.objective import over_rows
-from rescore.solvers.adam import Averages, adam
+from rescore.solvers.descent import Averages, adam
 
 SLOPE = 0.01  # of the activation below zero
 LEAST_LOG_VARIANCE = -14.0  # of a variable in its own units: less is rounding in single precision
@@ -107,7 +106,7 @@ def negative_log_likelihood(x: Array, edges: Array, rows: Rows, hidden: tuple[in
     d = len(rows.XT)
     layers = mlp.masked(mlp.unflatten(x, d, hidden), edges)
     log_variance = jnp.maximum(x[-d:], LEAST_LOG_VARIANCE)
-    squares = over_rows(jnp.square(rows.XT - predict(layers, rows.XT)), rows.w)
+    squares = mlp.over_rows(jnp.square(rows.XT - predict(layers, rows.XT)), rows.w)
     return 0.5 * jnp.sum(squares * jnp.exp(-log_variance) + log_variance * rows.w.sum(axis=-1))
 
 
@@ -199,7 +198,7 @@ def _mean_jacobian(layers: mlp.Layers, rows: Rows) -> Array:
     by_input = jnp.moveaxis(layers[0][0], 2, 0)  # (d, d, units); one at a time: n·d, not n·d²
 
     def moved(W: Array) -> Array:
-        return over_rows(jnp.abs(jnp.einsum("ja,jan->jn", W, back)), rows.w)
+        return mlp.over_rows(jnp.abs(jnp.einsum("ja,jan->jn", W, back)), rows.w)
 
     return jax.lax.map(moved, by_input)
 

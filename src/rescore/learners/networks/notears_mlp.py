@@ -7,7 +7,7 @@ import numpy as np
 
 from rescore.equations import Equations, NetworkEquations
 from rescore.learners.base import GraphLearner
-from rescore.learners.networks import mlp, objective
+from rescore.learners.networks import mlp
 from rescore.learners.networks.notears_mlp_paper import PaperMLPBackbone
 from rescore.learners.networks.rows import (
     Inputs,
@@ -258,7 +258,7 @@ class NotearsMLPBackbone:
     def _residuals(self, path: _Path) -> Any:
         rows = Weighted(path.inputs.XT, path.inputs.targets, None)
         with float64():
-            return np.asarray(objective.residuals(path.x, rows, path.edges, **self._networks()))
+            return np.asarray(mlp.residuals(path.x, rows, path.edges, **self._networks()))
 
     def _in_own_units(self, objective: float, path: _Path) -> float:
         """The objective in the units of the data; a sum of logarithms moves by a constant."""
@@ -274,7 +274,7 @@ class NotearsMLPBackbone:
 
     def _penalties(
         self, problem: Problem, w: Weights, path: _Path, required: Mask
-    ) -> objective.Penalties:
+    ) -> mlp.Penalties:
         """Fewer effective rows and more variables need larger ones; a DAG none on cycles."""
         rows, all_rows = _rows(path, problem, w), effective_rows(problem, problem.prior)
         factor = stiffness(len(required), dag=path.stage >= len(CYCLES)) * all_rows / rows
@@ -282,15 +282,13 @@ class NotearsMLPBackbone:
         lambda2 = 1 / all_rows if self.lambda2 is None else self.lambda2
         edges = np.where(required, 0.0, lambda1 * factor)
         cycles = CYCLES[path.stage] if path.stage < len(CYCLES) else 0.0
-        return objective.Penalties(edges, np.float64(lambda2 * factor), np.float64(cycles))
+        return mlp.Penalties(edges, np.float64(lambda2 * factor), np.float64(cycles))
 
-    def _run(
-        self, path: _Path, rows: Weighted, penalties: objective.Penalties, most: int
-    ) -> objective.Stage:
+    def _run(self, path: _Path, rows: Weighted, penalties: mlp.Penalties, most: int) -> mlp.Stage:
         """The networks after so many iterations."""
         equal, kind = self.variance == "equal", self._networks()
         with float64():
-            return objective.run(path.x, rows, path.edges, penalties, most, **kind, equal=equal)
+            return mlp.run_stage(path.x, rows, path.edges, penalties, most, **kind, equal=equal)
 
     def _explained(self, x: Any, rows: Weighted) -> tuple[Matrix, Matrix]:
         """What the networks' inputs explain, and what they leave."""

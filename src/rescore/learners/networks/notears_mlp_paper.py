@@ -12,7 +12,7 @@ from jax import Array
 
 from rescore.acyclicity import expm1
 from rescore.equations import Equations, NetworkEquations
-from rescore.learners.networks import mlp, objective
+from rescore.learners.networks import mlp
 from rescore.learners.networks.rows import (
     Inputs,
     Weighted,
@@ -27,7 +27,7 @@ from rescore.learners.networks.rows import (
 from rescore.learners.notears import ascended, dual_status
 from rescore.moments import Matrix, Weights, row_weights
 from rescore.protocols import Mask, Problem, State
-from rescore.solvers import quasi_newton
+from rescore.solvers import descent
 from rescore.solvers.compilation import float64
 from rescore.validation import check_integer, check_number
 
@@ -145,7 +145,7 @@ class PaperMLPBackbone:
         dual: _Dual = state.params
         rows = weighted(dual.inputs, problem.prior)
         with float64():
-            R = objective.residuals(dual.x, rows, dual.edges, **self._networks())
+            R = mlp.residuals(dual.x, rows, dual.edges, **self._networks())
         return squared_residuals(dual.inputs, R)
 
     def adjacency(self, state: State) -> Matrix:
@@ -209,7 +209,7 @@ def _minimise(
     # grow, and no edge goes: from one start of six an edge was left, and from all six if layers are
     # held, with objectives of 1.51–1.54 for 1.68–1.73 (three variables, two hidden layers of six).
     held = activation == "relu"
-    found = quasi_newton.minimise(
+    found = descent.minimise(
         jax.value_and_grad(lagrangian), x, penalty, MOST_ITERATIONS, *SOLVED, held=held
     )
     objective, h = smooth(found.x)

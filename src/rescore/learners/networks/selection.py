@@ -10,7 +10,6 @@ from jax import Array
 
 from rescore.graph.dag import cut_to_dag
 from rescore.learners.networks import mlp
-from rescore.learners.networks.objective import over_rows
 from rescore.learners.networks.rows import Weighted
 from rescore.moments import Matrix
 from rescore.protocols import Mask
@@ -229,7 +228,7 @@ def _variances(
 def _variance(R: Array, w: Array) -> Array:
     """Of each row of R (d, n), (d,), under weights of rows that sum to one, or of cells."""
     w = w if w.ndim == 1 else _summing_to_one(w)
-    return over_rows(jnp.square(R - over_rows(R, w)[:, None]), w)
+    return mlp.over_rows(jnp.square(R - mlp.over_rows(R, w)[:, None]), w)
 
 
 def _own_means(XT: Array, w: Array) -> Array:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import Bounds, minimize
 
-from rescore.solvers import quasi_newton
+from rescore.solvers import descent
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +19,7 @@ def solve(f, x, penalty, **kw):
     # No step counts as too small: a decrease of rtol·|f| still leaves slopes of √(2 L rtol |f|), L
     # the largest curvature, which for rtol = 1e-14 is more than the KKT residuals asked for below.
     options = {"max_iter": 5000, "rtol": 0.0, "gtol": 1e-9} | kw
-    return quasi_newton.minimise(f, jnp.asarray(x), jnp.asarray(penalty), **options)
+    return descent.minimise(f, jnp.asarray(x), jnp.asarray(penalty), **options)
 
 
 def quadratic(seed, size=12):
@@ -126,5 +126,18 @@ def test_no_kkt_residual_at_a_minimum_and_one_elsewhere():
     penalty = np.ones(len(b))
     x = jnp.asarray(split_lbfgsb(Q, b, penalty))
     x = jnp.where(jnp.abs(x) < 1e-9, 0.0, x)
-    assert float(jnp.abs(quasi_newton.steepest(x, f(x)[1], penalty)).max()) < 1e-5
-    assert float(jnp.abs(quasi_newton.steepest(x + 1, f(x + 1)[1], penalty)).max()) > 0.1
+    assert float(jnp.abs(descent.steepest(x, f(x)[1], penalty)).max()) < 1e-5
+    assert float(jnp.abs(descent.steepest(x + 1, f(x + 1)[1], penalty)).max()) > 0.1
+
+
+def test_moves_of_adam_are_those_of_weighted_means_over_all_gradients():
+    """Unbiased running averages, written as what they are: means with weights that fade."""
+    gradients = np.random.default_rng(0).normal(size=(20, 3))
+    averages = descent.Averages((jnp.zeros(3),), (jnp.zeros(3),), 0)
+    for gradient in gradients:
+        (move,), averages = descent.adam(averages, (jnp.asarray(gradient),), 0.1, 0.01)
+    ages = np.arange(20)[::-1]
+    mean = np.average(gradients, axis=0, weights=0.9**ages)
+    square = np.average(gradients**2, axis=0, weights=0.99**ages)
+    np.testing.assert_allclose(move, 0.1 * mean / (np.sqrt(square) + 0.01), rtol=1e-12)
+    assert averages.count == 20

@@ -1,13 +1,15 @@
-"""Minimise a smooth function plus a weighted L1 norm, as one compiled loop.
+"""Ways down, compiled: quasi-Newton for smooth functions plus a weighted L1 norm, and Adam.
 
 Orthant-wise limited-memory quasi-Newton (OWL-QN): L-BFGS on the piece of space where no penalised
 variable changes sign, with the line search projected onto it.  Zeros are exact zeros, which is
 what makes the learned graphs sparse without a threshold.  Variables without a penalty are free to
 change sign, and where there is no penalty at all this is L-BFGS.
+
+Adam takes steps in units of how large the gradients have been (Kingma and Ba 2015).
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +20,7 @@ ValueAndGradient = Callable[[Array], tuple[Array, Array]]
 MEMORY = 10  # pairs kept for the quasi-Newton matrix
 ARMIJO = 1e-4  # least share of the predicted decrease a step must bring
 SHORTEST = 1e-12  # step length at which the line search gives up
+MOMENTUM, OF_SQUARES = 0.9, 0.99  # in which Adam averages the gradients and their squares
 
 
 class Minimum(NamedTuple):
@@ -195,3 +198,35 @@ def _inverse_hessian_times(v: Array, memory: _Memory) -> Array:
     against = curvature * along + scale * (memory.change_change @ along - memory.changes @ v)
     back = solve_triangular(R, against, trans=1)
     return scale * v + back @ memory.steps - scale * (along @ memory.changes)
+
+
+class Averages(NamedTuple):
+    """What is remembered of the gradients, in trees of arrays like theirs; zeros to begin with."""
+
+    mean: Any  # of the gradients
+    square: Any  # of their squares
+    count: Any  # of the gradients so far
+
+
+def adam(averages: Averages, gradient: Any, rate: Any, damping: float) -> tuple[Any, Averages]:
+    """``rate · m / (√v + damping)``, m and v the unbiased averages with the gradient in; and those.
+
+    A move to add to the parameters if the way is up, to take from them if it is down.  At first it
+    is the gradient's signs alone.
+
+    Examples
+    --------
+    >>> start = Averages(jnp.zeros(2), jnp.zeros(2), count=0)
+    >>> print(adam(start, jnp.array([3.0, -0.2]), rate=0.5, damping=0.0)[0].round(3))
+    [ 0.5 -0.5]
+    """
+    count = averages.count + 1
+    mean = jax.tree.map(lambda m, g: MOMENTUM * m + (1 - MOMENTUM) * g, averages.mean, gradient)
+    square = jax.tree.map(
+        lambda v, g: OF_SQUARES * v + (1 - OF_SQUARES) * g**2, averages.square, gradient
+    )
+
+    def move(m: Array, v: Array) -> Array:
+        return rate * m / (1 - MOMENTUM**count) / (jnp.sqrt(v / (1 - OF_SQUARES**count)) + damping)
+
+    return jax.tree.map(move, mean, square), Averages(mean, square, count)
