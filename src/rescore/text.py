@@ -1,7 +1,9 @@
 """Text made safe for where it is shown: a terminal, a spreadsheet, a page in a browser."""
 
+import csv
+import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -10,9 +12,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "asset",
+    "comma_fields",
     "from_cell",
+    "in_commas",
     "json_text",
     "listing",
+    "names_among",
+    "names_in",
     "page_template",
     "policy",
     "printable",
@@ -89,6 +95,56 @@ def from_cell(cell: str) -> str:
     ['Raf', '=cmd()', "'quoted'"]
     """
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
+def names_in(texts: Iterable[str]) -> list[str]:
+    """The names in comma-separated texts; a name with a comma in it is put in double quotes.
+
+    Examples
+    --------
+    >>> names_in(["a,b", '"c,d"'])
+    ['a', 'b', 'c,d']
+    """
+    return [name for text in texts for name in comma_fields(text)]
+
+
+def names_among(texts: Iterable[str], columns: Sequence[str]) -> list[str]:
+    """The same where the columns are known: a text that is the name of one is taken whole.
+
+    Examples
+    --------
+    >>> names_among(["a,b", "income, total"], ["a", "b", "income, total"])
+    ['a', 'b', 'income, total']
+    """
+    return [name for text in texts for name in ([text] if text in columns else comma_fields(text))]
+
+
+def in_commas(names: Iterable[object]) -> str:
+    """The names as one text that `names_in` reads.
+
+    Examples
+    --------
+    >>> in_commas(["a", "b,c"])
+    'a,"b,c"'
+    """
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow([str(name) for name in names])
+    return line.getvalue()
+
+
+def comma_fields(text: str) -> list[str]:
+    """The fields of one line of CSV.
+
+    Examples
+    --------
+    >>> comma_fields('a,"b,c"')
+    ['a', 'b,c']
+    """
+    try:
+        (fields,) = csv.reader([text], strict=True)
+    except (csv.Error, ValueError):
+        raise ValueError(f"{text!r} is not a list of names separated by commas.") from None
+    return fields
 
 
 def page_template(package: str, name: str) -> "Template":

@@ -3,7 +3,7 @@ import pytest
 
 import rescore as rs
 from rescore.cli.refits import plain_of
-from rescore.cli.table_input import Input
+from rescore.studies.table_input import Input
 from rescore.tables.table import as_table
 
 UNEVEN = rs.simulate(

@@ -1,7 +1,7 @@
 """``rescore check`` and ``rescore advise``: a table before its fit, and the settings of the fit."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,6 +28,7 @@ from rescore.cli.options import (
     DelimiterOption,
     DropOption,
     EncodingOption,
+    ExcludeOption,
     GroupsOption,
     JobsOption,
     JsonOption,
@@ -36,23 +37,23 @@ from rescore.cli.options import (
     NoHeaderOption,
     SheetOption,
     ThousandsOption,
+    TransformOption,
     WeightsOption,
     folder_named,
-    in_commas,
-    names_in,
 )
+from rescore.text import in_commas, names_in
 
 if TYPE_CHECKING:
-    from rescore.cli.table_input import Input
     from rescore.studies.advise import Advice
     from rescore.studies.check import Checkup
+    from rescore.studies.table_input import Input
 
 __all__ = ["advise_command", "check_command"]
 
 SHARED = (  # options that mean the same to `rescore fit`
-    "learner", "tau", "weighting", "standardize", "seed", "weights", "groups", "drop", "missing",
-    "categories", "na", "forbid", "require", "knowledge", "delimiter", "decimal", "thousands",
-    "encoding", "sheet", "no_header",
+    "learner", "tau", "weighting", "standardize", "seed", "weights", "groups", "drop", "transform",
+    "exclude", "missing", "categories", "na", "forbid", "require", "knowledge", "delimiter",
+    "decimal", "thousands", "encoding", "sheet", "no_header",
 )  # fmt: skip
 
 
@@ -62,6 +63,8 @@ def check_command(
     weights: WeightsOption = None,
     groups: GroupsOption = None,
     drop: DropOption = None,
+    transform: TransformOption = None,
+    exclude: ExcludeOption = None,
     missing: MissingOption = "refuse",
     categories: CategoriesOption = "refuse",
     na: NaOption = None,
@@ -81,70 +84,19 @@ def check_command(
     are warnings and --strict, otherwise with 0.
     """
     from rescore.cli.terminal import noted_warnings
+    from rescore.studies.table_input import examined
 
     with noted_warnings():
-        found, settings = _examined(ctx.params, debug)
+        found, settings = examined(ctx.params, debug)
     command = suggested(ctx, settings) if found.ok or settings else None
     _print_findings(found, command, as_json)
     raise typer.Exit(_exit_code(found, strict))
 
 
-def _examined(params: dict[str, Any], debug: bool) -> tuple["Checkup", dict[str, Any]]:
-    """All findings on a file, and the settings that would mend what can be mended."""
-    from rescore.cli.table_input import asked_for, everything_wrong, repeated_lines
-    from rescore.studies.check import Checkup, check, refusal, repeated_rows
-    from rescore.tables.survey import merged
-
-    found: list[Any] = []
-    try:
-        table = asked_for(params)
-    except (ValueError, TypeError) as error:
-        if debug:
-            raise
-        wrong = everything_wrong(params)
-        found = list(wrong.findings) if wrong and not _only_notes(wrong) else [refusal(error)]
-        params = with_settings(params, {} if wrong is None else wrong.settings)
-        try:
-            table = asked_for(params)
-        except (ValueError, TypeError):
-            return Checkup.of(found), {} if _beyond_options(found) else merged(found)
-    told = check(table.X, table.sample_weight, table.groups).findings
-    told = tuple(one for one in told if one.code != "repeated_rows")
-    again = repeated_lines(params) if params["drop"] or params["groups"] else None
-    found += [*told, *repeated_rows(table.X, again)]
-    return Checkup.of(found), merged(found)
-
-
-def _only_notes(wrong: Any) -> bool:
-    return all(one.severity == "note" for one in wrong.findings)
-
-
-def _beyond_options(found: Sequence[Any]) -> bool:
-    """Whether some error cannot be mended by any option."""
-    return any(one.severity == "error" and not one.fix for one in found)
-
-
-def with_settings(params: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a command with the settings that findings ask for.
-
-    Examples
-    --------
-    >>> with_settings({"drop": ["a"], "no_header": False}, {"drop": ["b,c"], "header": False})
-    {'drop': ['a', '"b,c"'], 'no_header': True}
-    """
-    given = dict(params)
-    for name, value in settings.items():
-        if name == "header":
-            given["no_header"] = not value
-        elif isinstance(value, list):
-            given[name] = [*(given[name] or []), in_commas(value)]
-        else:
-            given[name] = value
-    return given
-
-
 def suggested(ctx: typer.Context, settings: Mapping[str, Any]) -> str:
     """The fit of the table as it was asked for and with these settings, to paste into a shell."""
+    from rescore.studies.table_input import with_settings
+
     shared = {name: value for name, value in ctx.params.items() if name in SHARED}
     given = [name for name in shared if _is_given(ctx, name)]
     wanted = with_settings({name: shared[name] for name in shared}, settings)
@@ -196,6 +148,8 @@ def advise_command(
     weights: WeightsOption = None,
     groups: GroupsOption = None,
     drop: DropOption = None,
+    transform: TransformOption = None,
+    exclude: ExcludeOption = None,
     missing: MissingOption = "refuse",
     categories: CategoriesOption = "refuse",
     na: NaOption = None,
@@ -212,9 +166,9 @@ def advise_command(
     debug: DebugOption = False,
 ) -> None:  # fmt: skip
     """Recommend a penalty and a threshold for a table, without any true graph."""
-    from rescore.cli.table_input import asked_for
     from rescore.cli.terminal import noted_warnings
     from rescore.staging import refuse_others_files
+    from rescore.studies.table_input import asked_for
 
     if output is not None:
         refuse_others_files(output, "advice.csv")

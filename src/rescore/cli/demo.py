@@ -130,10 +130,10 @@ def _fitted(data: "Dataset") -> Pair:
     from sklearn.base import clone
 
     from rescore.cli.refits import fit_with_progress
-    from rescore.cli.table_input import Input
     from rescore.learners import RECOMMENDED, load_learner
     from rescore.learners.rescore import ReScore
     from rescore.metrics import evaluate
+    from rescore.studies.table_input import Input
 
     plain = load_learner(RECOMMENDED)()
     reweighted = ReScore(clone(plain))

@@ -37,6 +37,7 @@ from rescore.cli.options import (
     DelimiterOption,
     DropOption,
     EncodingOption,
+    ExcludeOption,
     GroupsOption,
     JobsOption,
     JsonOption,
@@ -47,6 +48,7 @@ from rescore.cli.options import (
     ResamplesOption,
     SheetOption,
     ThousandsOption,
+    TransformOption,
     UnitsOption,
     VerboseOption,
     WeightsOption,
@@ -57,7 +59,7 @@ from rescore.cli.refits import comparison_of, plain_of, stability_of, stopped_ea
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rescore.cli.table_input import Input
+    from rescore.studies.table_input import Input
     from rescore.tables.findings import Finding
 
 __all__ = ["fit_command", "report_command"]
@@ -95,6 +97,8 @@ def fit_command(
     weights: WeightsOption = None,
     groups: GroupsOption = None,
     drop: DropOption = None,
+    transform: TransformOption = None,
+    exclude: ExcludeOption = None,
     missing: MissingOption = "refuse",
     categories: CategoriesOption = "refuse",
     na: NaOption = None,
@@ -182,7 +186,7 @@ def report_command(
 
 def _read(ctx: typer.Context, model: Any) -> "Input":
     """The table; or what is wrong with its file, and the command that reads it all the same."""
-    from rescore.cli.table_input import asked_for, everything_wrong
+    from rescore.studies.table_input import asked_for, everything_wrong
 
     try:
         return asked_for(ctx.params, model.needs_groups)

@@ -99,7 +99,7 @@ def as_flag(name: str, value: Any) -> str:
     >>> as_flag("header", False), as_flag("max_steps", 5), as_flag("delimiter", ";")
     ('--no-header', '--max-steps 5', "--delimiter ';'")
     """
-    from rescore.cli.options import in_commas
+    from rescore.text import in_commas
 
     flag = SPOKEN.get(name, name.replace("_", "-"))
     if isinstance(value, bool):

@@ -1,9 +1,7 @@
 """The options of commands that read a table, and what their texts mean."""
 
 import ast
-import csv
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rescore.learners import FOLDER
+from rescore.text import comma_fields
 
 __all__ = [
     "BootstrapOption",
@@ -22,6 +21,7 @@ __all__ = [
     "DelimiterOption",
     "DropOption",
     "EncodingOption",
+    "ExcludeOption",
     "GroupsOption",
     "JobsOption",
     "JsonOption",
@@ -32,15 +32,13 @@ __all__ = [
     "ResamplesOption",
     "SheetOption",
     "ThousandsOption",
+    "TransformOption",
     "UnitsOption",
     "VerboseOption",
     "WeightsOption",
     "default_of",
     "edge_pairs",
     "folder_named",
-    "in_commas",
-    "names_among",
-    "names_in",
 ]
 
 # The groups of options in the help.
@@ -81,6 +79,21 @@ GroupsOption = Annotated[
 DropOption = Annotated[
     list[str] | None,
     typer.Option(help="Columns to leave out, separated by commas.", rich_help_panel=COLUMNS),
+]
+TransformOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help='A column changed before the fit: "NAME=log", or log1p, sqrt, asinh, category '
+        "(numbers that are codes), or a number to multiply by.",
+        rich_help_panel=COLUMNS,
+    ),
+]
+ExcludeOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Rows that count nothing, counted from 0, such as 3,17,40-52; or a file of them.",
+        rich_help_panel=COLUMNS,
+    ),
 ]
 MissingOption = Annotated[
     str,
@@ -206,41 +219,6 @@ def _classes() -> dict[str, ast.ClassDef]:
     return {node.name: node for node in nodes if isinstance(node, ast.ClassDef)}
 
 
-def names_in(texts: Iterable[str]) -> list[str]:
-    """The names in comma-separated texts; a name with a comma in it is put in double quotes.
-
-    Examples
-    --------
-    >>> names_in(["a,b", '"c,d"'])
-    ['a', 'b', 'c,d']
-    """
-    return [name for text in texts for name in _fields(text)]
-
-
-def names_among(texts: Iterable[str], columns: Sequence[str]) -> list[str]:
-    """The same where the columns are known: a text that is the name of one is taken whole.
-
-    Examples
-    --------
-    >>> names_among(["a,b", "income, total"], ["a", "b", "income, total"])
-    ['a', 'b', 'income, total']
-    """
-    return [name for text in texts for name in ([text] if text in columns else _fields(text))]
-
-
-def in_commas(names: Iterable[object]) -> str:
-    """The names as one text that `names_in` reads.
-
-    Examples
-    --------
-    >>> in_commas(["a", "b,c"])
-    'a,"b,c"'
-    """
-    line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow([str(name) for name in names])
-    return line.getvalue()
-
-
 def edge_pairs(option: str, texts: Iterable[str]) -> list[tuple[str, str]]:
     """The edges in texts of the form ``cause,effect``, or ``cause -> effect`` for any names.
 
@@ -256,18 +234,10 @@ def edge_pairs(option: str, texts: Iterable[str]) -> list[tuple[str, str]]:
     pairs = []
     for text in texts:
         arrow = [part.strip() for part in text.split("->")]
-        fields = arrow if len(arrow) == 2 else _fields(text)
+        fields = arrow if len(arrow) == 2 else comma_fields(text)
         if len(fields) != 2 or not all(fields):
             raise ValueError(
                 f'{option} takes a cause and an effect, such as "a -> b"; got {text!r}.'
             )
         pairs.append((fields[0], fields[1]))
     return pairs
-
-
-def _fields(text: str) -> list[str]:
-    try:
-        (fields,) = csv.reader([text], strict=True)
-    except (csv.Error, ValueError):
-        raise ValueError(f"{text!r} is not a list of names separated by commas.") from None
-    return fields

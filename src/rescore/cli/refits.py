@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rescore.cli.table_input import Input
     from rescore.reports.run import Run
     from rescore.studies.compare import Comparison
     from rescore.studies.edge_shares import Stability
+    from rescore.studies.table_input import Input
     from rescore.studies.units import Units
 
 __all__ = [

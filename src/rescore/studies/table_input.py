@@ -6,7 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rescore.cli.options import names_among, names_in
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rescore.studies.check import Checkup, check, read, refusal, repeated_rows
 from rescore.tables.csv import header_names, records
 from rescore.tables.files import (
     DELIMITERS,
@@ -21,9 +25,25 @@ from rescore.tables.findings import Finding
 from rescore.tables.opening import Opening
 from rescore.tables.survey import Survey, merged, survey
 from rescore.tables.table import Table
-from rescore.text import listing, printable
+from rescore.text import in_commas, listing, names_among, names_in, printable
 
-__all__ = ["FileFormat", "Input", "asked_for", "everything_wrong", "read_input", "repeated_lines"]
+__all__ = [
+    "TRANSFORMS",
+    "FileFormat",
+    "Input",
+    "asked_for",
+    "everything_wrong",
+    "examined",
+    "in_ranges",
+    "read_input",
+    "repeated_lines",
+    "row_numbers",
+    "with_settings",
+]
+
+CATEGORY = "category"
+MOST_ROWS = 100_000_000  # of a range
+TRANSFORMS = {"log": np.log, "log1p": np.log1p, "sqrt": np.sqrt, "asinh": np.arcsinh}
 
 
 @dataclass(frozen=True)
@@ -67,7 +87,8 @@ def asked_for(params: Mapping[str, Any], needs_groups: bool = False) -> Input:
     opening = Opening(params["missing"], params["categories"], params.get("seed", 0))
     return read_input(
         params["data"], FileFormat.of(params), weights=params["weights"], groups=params["groups"],
-        drop=params["drop"] or [], opening=opening, needs_groups=needs_groups,
+        drop=params["drop"] or [], transform=params["transform"] or [],
+        exclude=params["exclude"] or "", opening=opening, needs_groups=needs_groups,
     )  # fmt: skip
 
 
@@ -78,12 +99,15 @@ def read_input(
     weights: str | None = None,
     groups: str | None = None,
     drop: Sequence[str] = (),
+    transform: Sequence[str] = (),
+    exclude: str = "",
     opening: Opening | None = None,
     needs_groups: bool = False,
 ) -> Input:
     r"""The table in a file without the columns ``weights``, ``groups`` and ``drop``.
 
-    ``drop`` are texts of names with commas between them, or single names.  ``groups`` may also be
+    ``drop`` are texts of names with commas between them, or single names; ``transform`` texts such
+    as ``a=log``; ``exclude`` are rows that count nothing (`row_numbers`).  ``groups`` may also be
     another file with one column of labels, as `rescore simulate` writes it; where the learner
     ``needs_groups``, each is completed by itself if cells are missing.
 
@@ -118,8 +142,96 @@ def read_input(
         raise ValueError(f"There is no column {listing([weights])} for --weights, only "
                          f"{listing(frame.columns)}.")  # fmt: skip
     prior = None if weights is None else frame.pop(weights).to_numpy()
+    out = _excluded(exclude, len(frame))
+    if out.any():
+        prior = np.where(out, 0.0, 1.0 if prior is None else prior)
+    frame = _changed(frame, transform)
     table, prior = opening.of(frame, prior, labels if needs_groups else None)
     return Input(table, prior, labels)
+
+
+def _changed(frame: pd.DataFrame, transform: Sequence[str]) -> pd.DataFrame:
+    """The table with some columns changed, one after the other."""
+    for text in transform:
+        name, equals, by = text.rpartition("=")
+        if not equals or name not in frame:
+            raise ValueError(
+                f"--transform takes a column and what to do, such as 'a=log'; got {text!r}, and "
+                f"the columns are {listing(frame.columns)}."
+            )
+        frame = frame.assign(**{name: _transformed(frame[name], by.strip())})
+    return frame
+
+
+def _transformed(column: pd.Series, by: str) -> Any:
+    """The cells under a function, multiplied, or as words."""
+    if by == CATEGORY:
+        return [
+            None if x is None or x != x else x if isinstance(x, str) else f"{x:g}" for x in column
+        ]
+    if not pd.api.types.is_numeric_dtype(column.dtype):
+        raise ValueError(f"Column '{printable(column.name)}' holds words, which have no {by}.")
+    try:
+        factor = None if by in TRANSFORMS else float(by)
+    except ValueError:
+        known = ", ".join([*TRANSFORMS, CATEGORY])
+        raise ValueError(f"A column can be changed by {known} or a number, not {by!r}.") from None
+    if factor is not None:
+        return column * factor
+    with np.errstate(all="ignore"):
+        values = TRANSFORMS[by](column.to_numpy(dtype=np.float64))
+    lost = int((~np.isfinite(values) & np.isfinite(column.to_numpy(dtype=np.float64))).sum())
+    if lost:
+        raise ValueError(
+            f"{lost} number(s) of column '{printable(column.name)}' have no {by}, because they are "
+            "zero or below. Use asinh, or leave the column as it is."
+        )
+    return values
+
+
+def row_numbers(text: str) -> list[int]:
+    """The rows that a text names, counted from 0.
+
+    Examples
+    --------
+    >>> row_numbers("3,40-42,7")
+    [3, 7, 40, 41, 42]
+    """
+    rows: set[int] = set()
+    for part in text.replace("\n", ",").split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first and not dash:
+            continue
+        if not first.isdecimal() or (dash and not last.isdecimal()) or len(first + last) > 24:
+            raise ValueError(f"Rows are named like 3,17,40-52, counted from 0; got {part!r}.")
+        rows.update(range(int(first), min(int(last or first), int(first) + MOST_ROWS) + 1))
+    return sorted(rows)
+
+
+def in_ranges(rows: Sequence[int]) -> str:
+    """Rows as a text that `row_numbers` reads.
+
+    Examples
+    --------
+    >>> in_ranges([3, 40, 41, 42])
+    '3,40-42'
+    """
+    ordered = np.unique(np.asarray(rows, dtype=np.int64))
+    parts = np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1) if len(ordered) else []
+    return ",".join(f"{p[0]}-{p[-1]}" if len(p) > 1 else str(p[0]) for p in parts)
+
+
+def _excluded(text: str, n: int) -> NDArray[np.bool_]:
+    """Which of n rows count nothing: those named in the text, or in the file of that name."""
+    file = Path(text) if text and not text[0].isdigit() else None
+    rows = np.array(row_numbers(file_bytes(file).decode() if file else text), dtype=np.int64)
+    if rows.size and rows[-1] >= n:
+        raise ValueError(f"Row {rows[-1]} is to be left out, but the last of {n} is {n - 1}.")
+    out = np.zeros(n, dtype=bool)
+    out[rows] = True
+    if n - out.sum() < 2:
+        raise ValueError(f"Only {n - int(out.sum())} of {n} rows would be left; exclude fewer.")
+    return out
 
 
 def everything_wrong(params: Mapping[str, Any]) -> Survey | None:
@@ -142,9 +254,57 @@ def everything_wrong(params: Mapping[str, Any]) -> Survey | None:
     return Survey(tuple(found), merged(found))
 
 
-def _of_frame(frame: Any) -> Survey:
-    from rescore.studies.check import read
+def examined(params: Mapping[str, Any], debug: bool = False) -> tuple[Checkup, dict[str, Any]]:
+    """All findings on a file, and the settings that would mend what can be mended."""
+    found: list[Finding] = []
+    try:
+        table = asked_for(params)
+    except (ValueError, TypeError) as error:
+        if debug:
+            raise
+        wrong = everything_wrong(params)
+        found = list(wrong.findings) if wrong and not _only_notes(wrong) else [refusal(error)]
+        params = with_settings(params, {} if wrong is None else wrong.settings)
+        try:
+            table = asked_for(params)
+        except (ValueError, TypeError):
+            return Checkup.of(found), {} if _beyond_options(found) else merged(found)
+    told = check(table.X, table.sample_weight, table.groups).findings
+    told = tuple(one for one in told if one.code != "repeated_rows")
+    again = repeated_lines(params) if params["drop"] or params["groups"] else None
+    found += [*told, *repeated_rows(table.X, again)]
+    return Checkup.of(found), merged(found)
 
+
+def _only_notes(wrong: Survey) -> bool:
+    return all(one.severity == "note" for one in wrong.findings)
+
+
+def _beyond_options(found: Sequence[Finding]) -> bool:
+    """Whether some error cannot be mended by any option."""
+    return any(one.severity == "error" and not one.fix for one in found)
+
+
+def with_settings(params: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a command with the settings that findings ask for.
+
+    Examples
+    --------
+    >>> with_settings({"drop": ["a"], "no_header": False}, {"drop": ["b,c"], "header": False})
+    {'drop': ['a', '"b,c"'], 'no_header': True}
+    """
+    given = dict(params)
+    for name, value in settings.items():
+        if name == "header":
+            given["no_header"] = not value
+        elif isinstance(value, list):
+            given[name] = [*(given[name] or []), in_commas(value)]
+        else:
+            given[name] = value
+    return given
+
+
+def _of_frame(frame: Any) -> Survey:
     found = read(frame)[1]
     return Survey(tuple(found), merged(found))
 

@@ -1,0 +1,1 @@
+"""The workbench in a browser: load, repair, fit, doubt, tell it what you know, and refit."""
