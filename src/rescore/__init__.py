@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rescore.pruning.cam import term_p_values as term_p_values
     from rescore.pruning.neighbours import select_neighbours as select_neighbours
     from rescore.reports.folder import report as report
+    from rescore.scanning.sources import scan as scan
     from rescore.studies.advise import Advice as Advice
     from rescore.studies.advise import advise as advise
     from rescore.studies.bootstrap import bootstrap as bootstrap
@@ -67,6 +68,7 @@ _HOMES = {
     "load_sachs": "rescore.data",
     "report": "rescore.reports.folder",
     "save": "rescore.exchange.saving",
+    "scan": "rescore.scanning.sources",
     "select_neighbours": "rescore.pruning.neighbours",
     "simulate": "rescore.data.simulate",
     "term_p_values": "rescore.pruning.cam",

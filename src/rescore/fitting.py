@@ -1,6 +1,6 @@
 """From whatever the user hands over to a problem, and from its result back to names and rows."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -62,6 +62,7 @@ class Fitted:
     receipts: tuple[dict[str, Any], ...] = ()  # what was known about edges, and that it holds
     errors: Matrix | None = None  # (d, d), of the coefficients, where relations are straight lines
     explained: Matrix | None = None  # (d, d), share of an effect's variance lost without the edge
+    passes: Mapping[str, Any] | None = None  # over rows that are not in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,8 +184,8 @@ def learn(
     result = prepared.in_own_units(result)
     told = noticed(_without_levels(kept), prior[used], result, preparation)
     equations = prepared.equations(numbers, result)
-    directions = _directions(prepared.problem, found, told_by)
-    evidence = _evidence(prepared.problem, found)
+    directions = directions_of(prepared.problem, found, told_by)
+    evidence = evidence_of(prepared.problem, found)
     if kept.levels:
         back = _categories_back(kept, result, equations[0], preparation, count)
         result, directions = back.graph(result, directions)
@@ -194,7 +195,7 @@ def learn(
     return Fitted(table, kept, whole, row_losses, told, *equations, directions, obeyed, *evidence)
 
 
-def _evidence(problem: Problem, found: Result) -> tuple[Matrix | None, Matrix | None]:
+def evidence_of(problem: Problem, found: Result) -> tuple[Matrix | None, Matrix | None]:
     """Errors of the coefficients, and what each edge explains, where relations are linear."""
     if found.equations.kind != "linear":
         return None, None
@@ -221,7 +222,7 @@ def _categories_back(
     return given_back(table, result.sample_weight, equations, *known, count)
 
 
-def _directions(problem: Problem, found: Result, told_by: str | Told) -> Verdict:
+def directions_of(problem: Problem, found: Result, told_by: str | Told) -> Verdict:
     """What is known of the directions, by the noise, by the class alone, or of every edge.
 
     Or by a function of the learner's own.
@@ -358,7 +359,7 @@ def learn_moments(
     obeyed = preparation.receipts(table, found)
     directions = verdict(problem, found.W, prior)
     data = one_row, stand_ins, result, row_losses, tuple(told)
-    return Fitted(*data, *equations, directions, obeyed, *_evidence(problem, found))
+    return Fitted(*data, *equations, directions, obeyed, *evidence_of(problem, found))
 
 
 def _checked(table: Table, covariance: Any) -> Matrix:
@@ -394,7 +395,8 @@ def diagnose(fitted: Fitted) -> dict[str, Any]:
     """Convergence, scales, edges cut or known, the heaviest rows, all that was warned about."""
     table, result = fitted.table, fitted.result
     width = fitted.described.spread
-    return {
+    passes = {} if fitted.passes is None else {"passes": dict(fitted.passes)}
+    return passes | {
         "status": result.status.value,
         "converged": result.status is Status.CONVERGED,
         "outer_steps": len(result.history),

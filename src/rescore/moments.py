@@ -162,6 +162,10 @@ class Rows:
         """These columns of all rows in memory, (n, k): a copy, which a learner may change."""
         return self._values[:, which]
 
+    def only(self, columns: NDArray[Any]) -> "Rows":
+        """The same rows with these columns alone."""
+        return type(self)(self.columns(columns))
+
     def part(self, used: Any) -> "Rows":
         """The rows for which ``used`` (n,) is true."""
         return Rows(self._values[used])

@@ -270,7 +270,7 @@ def _on_parents(
     rows: Rows, columns: NDArray[np.intp], w: Matrix, counts: Matrix
 ) -> tuple[Matrix, Matrix]:
     """Of the last column on the others: errors of the coefficients, and what each explains."""
-    part, k = type(rows)(rows.columns(columns)), len(columns) - 1
+    part, k = rows.only(columns), len(columns) - 1
     moments = part.moments(w)
     S = moments.covariance
     C: Matrix = np.asarray(np.linalg.pinv(S[:k, :k], hermitian=True), dtype=np.float64)

@@ -89,6 +89,7 @@ class Additive(Unpenalised, GraphLearner):
     """
 
     one_step = True
+    in_passes = True
     automatic_weighting = "precision"
     directions = staticmethod(directions)
 

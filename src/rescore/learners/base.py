@@ -24,6 +24,7 @@ from rescore.known_edges import Edges, Known, as_knowledge
 from rescore.learners.estimator import Answers
 from rescore.learners.wrappers import Repeated, from_several_starts
 from rescore.protocols import Backbone, Status, Weighting
+from rescore.scanning.sources import is_scannable, scan
 from rescore.tables.convert import DataWarning
 from rescore.tables.opening import Opening
 from rescore.tables.table import TableLike, has_names, names_index
@@ -162,6 +163,7 @@ class GraphLearner(StructureLearner):
     directions: ClassVar[Any] = (
         EVERY_EDGE  # what tells which way its edges point: a word, or a `Told`
     )
+    in_passes = False  # whether it can learn from rows that are not in memory
     weighs_rows = True  # whether it can count some rows more than others
     automatic_weighting = "balanced"  # what `ReScore` chooses for it, unless told
     standardize: bool = False
@@ -191,11 +193,19 @@ class GraphLearner(StructureLearner):
         on_step: Callable[[Record], Any] | None,
         groups: Any = None,
     ) -> Fitted:
-        backbone = self.backbone()
+        backbone = plain = self.backbone()
         max_steps = check_integer("max_steps", self.max_steps, at_least=1)
         if player.whole_fits or (self.one_step and player.warmup > 0):
             backbone = Repeated(backbone, max_steps)
             max_steps *= 1 if self.one_step else max_steps  # as many fits as a fit may have steps
+        if is_scannable(X):
+            from rescore.out_of_core import Players, learn_scan  # numba, only if asked for
+
+            self._refuse_passes(sample_weight, groups)
+            players = Players(plain, player.weighting, backbone, player.warmup, max_steps)
+            return learn_scan(
+                scan(X), players, self._preparation(), told_by=self.directions, on_step=on_step
+            )
         return learn(
             X,
             sample_weight,
@@ -208,6 +218,20 @@ class GraphLearner(StructureLearner):
             max_steps=max_steps,
             on_step=on_step,
         )
+
+    def _refuse_passes(self, sample_weight: Any, groups: Any) -> None:
+        """Raise unless this learner needs moments alone, and nothing else is given by row."""
+        if not self.in_passes:
+            raise ValueError(
+                f"{type(self).__name__} needs all rows in memory; Linear and Additive, alone or in "
+                "ReScore, learn from rows that are read in passes. Choose one of them, or fit a "
+                "sample of the rows."
+            )
+        if sample_weight is not None or groups is not None:
+            raise ValueError(
+                "Rows that are read in passes have no sample_weight or groups yet. Leave them out, "
+                "or fit a sample of the rows."
+            )
 
     def _checked_groups(self, groups: Any, weighting: Weighting) -> Any:
         """The groups, refused if nobody needs them and missed if somebody does."""

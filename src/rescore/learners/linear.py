@@ -60,6 +60,7 @@ class Linear(Unpenalised, LinearLearner):
     """
 
     one_step = True
+    in_passes = True
 
     noise: str = "auto"
     _: KW_ONLY

@@ -232,8 +232,8 @@ def _check_marks(delimiter: str, decimal: str) -> None:
 def _read_parquet(file: Path, drop: Drop, labels: Sequence[str], as_found: bool) -> pd.DataFrame:
     """One parquet file; a stored pandas index counts as a column and must be dropped by name."""
     try:
-        import pyarrow as pa  # type: ignore[import-untyped]
-        import pyarrow.parquet as pq  # type: ignore[import-untyped]
+        import pyarrow as pa
+        import pyarrow.parquet as pq
     except ImportError as error:
         raise ImportError(
             'Reading parquet files needs pyarrow: pip install "rescore[parquet]"'

@@ -183,7 +183,7 @@ class Environments:
         self, problem: Problem, edges: Mask, mixture: Mixture, aside: Mask, own: Mask
     ) -> Found:
         rows = problem.row_counts() @ mixture.membership
-        weights = _weights(problem, edges, mixture.membership, aside, own, self.tau)
+        weights = cells_of(problem, edges, mixture.membership, aside, own, self.tau)
         cost = description_length(problem, edges, mixture.membership, aside, own)
         levels = _levels_differ(mixture, float(rows.sum()))
         return Found(mixture, aside, own, weights, rows, cost, levels)
@@ -273,7 +273,7 @@ def _evidence_alike(E: Matrix, problem: Problem) -> float:
     return float(one.evidence(rows) + gain.sum() - 0.5 * parameters.sum() * np.log(max(rows, 2.0)))
 
 
-def _weights(
+def cells_of(
     problem: Problem, edges: Mask, membership: Matrix, aside: Mask, own: Mask, tau: float
 ) -> Weights:
     """Every cell by the precision of its group's noise in that variable, scaled to sum to d."""

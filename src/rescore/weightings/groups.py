@@ -91,8 +91,9 @@ def expectation_maximisation(
     P = membership.T  # (K, n): sums over the groups run along whole rows
     last = -np.inf
     for _ in range(most_iterations or MOST_ITERATIONS):
-        share, variance = _maximise(losses, P * counts, pooled, n)
-        P, per_row = _expect(losses, share, variance)
+        M = P * counts
+        share, variance = maximised(M @ losses, M.sum(axis=1), pooled)
+        P, per_row = expected(losses, share, variance)
         likelihood = float(counts @ per_row)
         gain, last = likelihood - last, likelihood
         if gain < SETTLED * n or likelihood + PATIENCE * gain < goal:
@@ -102,16 +103,30 @@ def expectation_maximisation(
     return Groups(P @ counts / n, variance, P.T, likelihood, likelihood - penalty)
 
 
-def _maximise(losses: Matrix, P: Matrix, pooled: Matrix, n: float) -> tuple[Matrix, Matrix]:
-    """Shares (K,) and variances (K, d) of the groups of rows counted in P (K, n)."""
-    size = P.sum(axis=1)[:, None] + 1e-12
-    variance = np.maximum(P @ losses / size, SMALLEST * pooled)
+def maximised(squares: Matrix, mass: Matrix, pooled: Matrix) -> tuple[Matrix, Matrix]:
+    """Shares (K,) and variances (K, d) of groups of so many rows with these sums of losses.
+
+    Examples
+    --------
+    >>> maximised(np.array([[6.0], [3.0]]), np.array([2.0, 2.0]), np.array([2.25]))[1].round(2)
+    array([[2.75],
+           [1.75]])
+    """
+    size = mass[:, None] + 1e-12
+    variance = np.maximum(squares / size, SMALLEST * pooled)
     # One pseudo-row of the pooled variance keeps a group of few rows from collapsing.
-    return size[:, 0] / n, (variance * size + pooled) / (size + 1)
+    return size[:, 0] / mass.sum(), (variance * size + pooled) / (size + 1)
 
 
-def _expect(losses: Matrix, share: Matrix, variance: Matrix) -> tuple[Matrix, Matrix]:
-    """Membership (K, n), and the log-likelihood of every row (n,)."""
+def expected(losses: Matrix, share: Matrix, variance: Matrix) -> tuple[Matrix, Matrix]:
+    """Membership (K, n), and the log-likelihood of every row (n,).
+
+    Examples
+    --------
+    >>> expected(np.array([[0.0], [9.0]]), np.full(2, 0.5), np.array([[0.01], [9.0]]))[0].round(2)
+    array([[0.97, 0.  ],
+           [0.03, 1.  ]])
+    """
     density = (-0.5 / variance) @ losses.T
     density += (np.log(share) - 0.5 * np.log(variance).sum(axis=1))[:, None]
     top = density.max(axis=0)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rescore.moments import Matrix
+from rescore.moments import GroupMoments, Matrix
 from rescore.protocols import Mask, Problem
 from rescore.solvers.order_search import edge_price
 from rescore.weightings.mechanisms import grouped_order_search, left_over, moments_of
@@ -180,7 +180,8 @@ def sharpened(problem: Problem, edges: Mask, membership: Matrix, aside: Mask, ow
     """
     P, last = membership, -np.inf
     for _ in range(SHARPENED):
-        P, likelihood = _expected(problem, _mechanisms(problem, edges, P, aside, own))
+        groups = mechanisms(problem, edges, moments_of(problem, P), aside, own)
+        P, likelihood = _expected(problem, groups)
         if likelihood - last < SETTLED * len(P):
             break
         last = likelihood
@@ -204,7 +205,7 @@ def description_length(
     True
     """
     rows, d = problem.row_counts().sum(), len(edges)
-    groups = _mechanisms(problem, edges, membership, aside, own)
+    groups = mechanisms(problem, edges, moments_of(problem, membership), aside, own)
     theirs = (own | aside[:, None]) @ edges.sum(axis=0)  # (K,) coefficients of their own
     price = edges.sum() * edge_price(rows, d, 0.0)
     price += sum(
@@ -239,23 +240,44 @@ def _noise_price(groups: list[Mechanisms], varies: Mask) -> float:
 
 def _expected(problem: Problem, groups: list[Mechanisms]) -> tuple[Matrix, float]:
     """Memberships (n, K) by the densities of the groups, and the log-likelihood."""
-    counts, varies = problem.row_counts(), _varying(problem)
-    X, log = problem.rows.matrix(), np.empty((len(groups), len(counts)))
-    for k, (rows, mean, W, v) in enumerate(groups):
+    P, logs = expected(problem.rows.matrix(), groups, _varying(problem))
+    return P, float(problem.row_counts() @ logs)
+
+
+def expected(X: Matrix, groups: list[Mechanisms], varies: Mask) -> tuple[Matrix, Matrix]:
+    """Memberships (n, K) of any rows X (n, d), and how likely each is, (n,).
+
+    Examples
+    --------
+    >>> one = Mechanisms(9.0, np.zeros(1), np.zeros((1, 1)), np.ones(1))
+    >>> other = one._replace(mean=np.array([9.0]))
+    >>> expected(np.array([[0.0], [9.0]]), [one, other], np.array([True]))[0].round(3)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    rows, log = sum(group.rows for group in groups), np.empty((len(groups), len(X)))
+    for k, (size, mean, W, v) in enumerate(groups):
         r = (X - mean) @ (np.eye(len(W)) - W)[:, varies]
-        log[k] = np.log(rows / counts.sum()) - 0.5 * np.log(2 * np.pi * v[varies]).sum()
+        log[k] = np.log(size / rows) - 0.5 * np.log(2 * np.pi * v[varies]).sum()
         log[k] -= 0.5 * np.square(r) @ (1 / v[varies])
     top = log.max(axis=0)
     P = np.exp(log - top)
     total = P.sum(axis=0)
-    return (P / total).T, float(counts @ (top + np.log(total)))
+    return (P / total).T, top + np.log(total)
 
 
-def _mechanisms(
-    problem: Problem, edges: Mask, membership: Matrix, aside: Mask, own: Mask
+def mechanisms(
+    problem: Problem, edges: Mask, groups: GroupMoments, aside: Mask, own: Mask
 ) -> list[Mechanisms]:
-    """Every group's, its coefficients the shared ones but where they are its own."""
-    groups = moments_of(problem, membership)
+    """Every group's, its coefficients the shared ones but where they are its own.
+
+    Examples
+    --------
+    >>> problem = Problem.unconstrained(np.array([[0.0], [2.0], [4.0]]))
+    >>> everyone, no = moments_of(problem, np.ones((3, 1))), np.zeros((1, 1), dtype=bool)
+    >>> mechanisms(problem, no, everyone, no[0], no)[0].mean
+    array([2.])
+    """
     shared = grouped_order_search(problem, groups, aside, own).coefficients(edges)
     pooled, found = _left_variances(shared, problem.moments(problem.prior).covariance), []
     for k, (rows, mean, S) in enumerate(zip(*groups, strict=True)):

@@ -1,0 +1,256 @@
+"""A fit of a table that is read in passes: a sample says what to look for, all rows decide.
+
+The first pass checks the rows, gives their moments and a sample of them.  A table no larger than
+the sample is fitted as any other.  Otherwise the sample is fitted as if it were the table, which
+finds the groups of rows if there are any; then passes over all rows replace the groups' moments,
+the noise and the coefficients by those of all rows, and the graph is searched with them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rescore.algorithm import Record, Result, rescore
+from rescore.fitting import (
+    Fitted,
+    Preparation,
+    Prepared,
+    Told,
+    directions_of,
+    evidence_of,
+    learn,
+    noticed,
+)
+from rescore.moments import Cells, Matrix, Moments, Rows, Standardised
+from rescore.protocols import Backbone, Problem, Weighting
+from rescore.scanning.digest import Digest
+from rescore.scanning.passes import Look, Looked, Passes
+from rescore.scanning.sources import Scan
+from rescore.tables.findings import Spread
+from rescore.tables.table import Table
+from rescore.weight_box import likelihood_units
+from rescore.weightings.fixed import Uniform
+from rescore.weightings.refined import (
+    MOST_TURNS,
+    REFINED,
+    ROUNDS,
+    can_refine,
+    exact_rows,
+    first_sums,
+    settled,
+)
+
+SAMPLE = 2**14  # rows in memory
+MOST_PASSES = 15
+
+
+@dataclass(frozen=True, eq=False)
+class SampledTable(Table):
+    """Some rows of a table, and how wide all of them are."""
+
+    whole: Spread | None = None
+
+    @property
+    def spread(self) -> Spread:
+        """Of all rows."""
+        assert self.whole is not None
+        return self.whole
+
+
+@dataclass(frozen=True, eq=False)
+class Players:
+    """What takes turns in a fit, and how a fit of the sample takes them."""
+
+    backbone: Backbone
+    weighting: Weighting
+    repeated: Backbone  # the backbone for weights that move between whole fits
+    warmup: int
+    max_steps: int
+
+
+def learn_scan(
+    scan: Scan,
+    players: Players,
+    preparation: Preparation,
+    *,
+    told_by: str | Told,
+    on_step: Callable[[Record], Any] | None = None,
+    on_pass: Callable[[str, float], Any] | None = None,
+) -> Fitted:
+    """What `rescore.fitting.learn` does, of rows that are read in passes."""
+    _refuse(players.weighting, preparation)
+    passes = Passes(scan, on_pass)
+    table, looked = first_look(passes)
+    if scan.rows <= SAMPLE:
+        fitted = learn(
+            table.frame, None, players.repeated, players.weighting, preparation,
+            told_by=told_by, warmup=players.warmup, max_steps=players.max_steps, on_step=on_step,
+        )  # fmt: skip
+        return replace(fitted, passes=_told(passes, len(table.values)))
+    prepared = _prepared(passes, table, looked, preparation)
+    problem, found = _found(prepared.problem, players, on_step)
+    result = prepared.in_own_units(found)
+    prior = problem.prior
+    return Fitted(
+        table, table, result,
+        likelihood_units(found.losses, prior),
+        noticed(table, prior, result, preparation),
+        *_equations(prepared, problem, found),
+        directions_of(problem, found, told_by),
+        preparation.receipts(table, result),
+        *evidence_of(problem, found),
+        passes=_told(passes, len(table.values)),
+    )  # fmt: skip
+
+
+def _refuse(weighting: Weighting, preparation: Preparation) -> None:
+    if not isinstance(weighting, Uniform) and not can_refine(weighting):
+        raise ValueError(
+            f"{type(weighting).__name__} weights need all rows in memory. Leave weighting and tau "
+            "at 'auto', or fit a sample of the rows."
+        )
+    if preparation.opening.missing != "refuse" or preparation.opening.categories != "refuse":
+        raise ValueError(
+            "Missing cells and categories are not dealt with while rows are read in passes. Leave "
+            "such rows or columns out before the scan, or fit a sample of the rows."
+        )
+
+
+def first_look(passes: Passes) -> tuple[SampledTable, Looked]:
+    """The first pass: a sample of the rows, or all of a few, and how wide all rows are."""
+    scan = passes.scan
+    n = scan.rows
+    chosen = np.arange(n)
+    if n > SAMPLE:
+        chosen = np.sort(np.random.default_rng(0).choice(n, SAMPLE, replace=False))
+    looked: Looked = passes.made("first look", Look(chosen, scan.names))
+    values = np.ascontiguousarray(looked.sample)
+    values.flags.writeable = False
+    whole = _spread(looked)
+    return SampledTable(values, scan.names, pd.Index(chosen, name="row"), whole=whole), looked
+
+
+def _spread(looked: Looked) -> Spread:
+    """Of all rows, from their moments and extremes."""
+    reach = np.maximum(looked.high - looked.mean, looked.mean - looked.low)
+    varies = looked.high > looked.low
+    S = looked.scatter / float(looked.rows)
+    deviation = np.where(varies, np.sqrt(np.diag(S)), 0.0)
+    used = np.flatnonzero(deviation > 0)
+    R = S[np.ix_(used, used)] / np.outer(deviation[used], deviation[used])
+    np.fill_diagonal(R, 1.0)
+    return Spread(looked.mean, deviation, np.where(varies, reach, 0.0), R)
+
+
+def _prepared(
+    passes: Passes, table: SampledTable, looked: Looked, preparation: Preparation
+) -> Prepared:
+    """The problem of all rows, in units in which a learner can compute."""
+    m, n = len(table.values), passes.scan.rows
+    prepared = preparation.prepared(table, np.full(m, 1 / m), n)
+    units = prepared.units
+    if preparation.standardize:  # by all rows, not by those of the sample
+        deviation = np.where(table.spread.deviation > 0, table.spread.deviation, 1.0)
+        Z = (table.values - looked.mean) / deviation
+        units = Standardised(Z, looked.mean, deviation)
+    covariance = looked.scatter / n
+    if units is None:
+        rows = Digest(table.values, passes, Moments(looked.mean, covariance))
+    else:
+        scale, centre = units.deviation, units.mean
+        whole = Moments((looked.mean - centre) / scale, covariance / np.outer(scale, scale))
+        rows = Digest(units.values, passes, whole, centre=centre, unit=scale)
+    return Prepared(replace(prepared.problem, rows=rows), units, not preparation.standardize)
+
+
+def _found(
+    problem: Problem, players: Players, on_step: Callable[[Record], Any] | None
+) -> tuple[Problem, Result]:
+    """The graph of all rows, alike or in groups, and the problem that it was found in."""
+    told: Any = {}
+    if not isinstance(players.weighting, Uniform):
+        rows = problem.rows
+        assert isinstance(rows, Digest)
+        sample = replace(problem, rows=Rows(rows.matrix()), count=None)
+        start = rescore(
+            sample, players.repeated, players.weighting,
+            warmup=players.warmup, max_steps=players.max_steps, on_step=on_step,
+        )  # fmt: skip
+        if isinstance(start.weights, Cells):
+            return _in_groups(problem, players, start, on_step)
+        told = start.weighting
+    found = rescore(
+        problem, players.backbone, Uniform(), max_steps=players.max_steps, on_step=on_step
+    )
+    return problem, replace(found, weighting=told)
+
+
+def _in_groups(
+    problem: Problem,
+    players: Players,
+    start: Result,
+    on_step: Callable[[Record], Any] | None,
+) -> tuple[Problem, Result]:
+    """Groups and graph of all rows in turn, until the graph repeats."""
+    rows = problem.rows
+    assert isinstance(rows, Digest)
+    refined = REFINED[type(players.weighting)].of(players.weighting, start)
+    found, sums, seen = start, first_sums(rows, start), [start.W != 0]
+    history: list[Record] = []
+    for _ in range(ROUNDS):
+        room = MOST_PASSES - 2 - rows.passes.count  # one for features, one to write weights
+        problem = settled(refined, problem, found, sums, min(MOST_TURNS, room))
+        grouped: Any = problem.rows
+        given = refined.weigh(problem, found, grouped.rule)
+        found = rescore(
+            problem, players.backbone, given,
+            warmup=0, max_steps=players.max_steps, on_step=on_step,
+        )  # fmt: skip
+        sums, edges = grouped.sums(), found.W != 0
+        history += [{**record, "step": len(history) + 1} for record in found.history]
+        if any((edges == earlier).all() for earlier in seen):
+            break
+        seen.append(edges)
+    count = exact_rows(found.weights, sums)
+    return problem, replace(found, history=tuple(history), effective_rows=count)
+
+
+def _equations(prepared: Prepared, problem: Problem, found: Result) -> tuple[Any, Matrix]:
+    """In the table's own units, and the noise variances: of all rows where relations are lines."""
+    rows, units = problem.rows, prepared.units
+    w, equations = found.sample_weight, found.equations
+    if equations.kind == "linear":
+        S, B = problem.moments(found.weights).covariance, np.eye(len(found.W)) - found.W
+        variance = np.maximum(np.einsum("ij,ij->j", B, S @ B), 0.0)
+    else:
+        R = rows.matrix() - equations.predict(rows.matrix())
+        middle = w @ R
+        equations, variance = equations.shifted(middle), w @ np.square(R - middle)
+    if units is None:
+        return equations, variance
+    return equations.rescaled(units.mean, units.deviation), variance * np.square(units.deviation)
+
+
+def _told(passes: Passes, sample: int) -> dict[str, Any]:
+    """What was read how often."""
+    rows = passes.scan.rows
+    return {
+        "rows": rows,
+        "sampled_rows": sample,
+        "count": passes.count,
+        "summary": _summary(rows, sample, passes.count),
+        "passes": list(passes.done),
+    }
+
+
+def _summary(rows: int, sample: int, count: int) -> str:
+    told = f"{rows:,} rows were read in {count} pass{'es' * (count != 1)}"
+    if sample == rows:
+        return f"{told}; all of them fit in memory."
+    return (
+        f"{told}. What needs single rows (the shape of the noise, how many groups there are, "
+        f"standard errors) was decided by {sample:,} of them."
+    )

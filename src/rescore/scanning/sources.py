@@ -1,0 +1,383 @@
+"""A table that is read in passes: rows in files, on a cluster or in memory, in one fixed order.
+
+Whatever the rows are stored in, they are handed out in blocks that begin at fixed row numbers.  So
+what is computed from the blocks, and added up in their order, does not depend on how the table is
+cut into files, row groups or partitions, nor on who reads them.
+"""
+
+import shutil
+import weakref
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rescore.scanning.files import FilePart, is_remote, parts_of, text_parts
+from rescore.tables.table import as_table
+from rescore.text import listing, printable
+from rescore.validation import check_integer
+
+CELLS = 2**21  # of a block, 16 MB: as many rows as make up so many, rounded down to a power of two
+SPAN = 2**19  # rows that one task reads at least
+ROW_GROUPS = 4  # that it reads at least, because those at its ends may be read by two tasks
+UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "B": 1.0}
+COPIES = 6  # of a block that a statistic has in memory at a time, about
+
+Block = NDArray[np.float64]  # (n, d), each column in one piece of memory
+
+
+class Piece(NamedTuple):
+    """Rows that one task reads: from ``start`` up to ``stop``, and the parts that hold them."""
+
+    start: int
+    stop: int
+    first: int  # the row number at which the parts begin
+    parts: tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Rows in memory."""
+
+    values: Any  # (n, d)
+    label: str = "the table in memory"
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+        return len(self.values)
+
+    def columns(self, names: Sequence[str], keys: Sequence[str] = ()) -> Iterator[list[Any]]:
+        """All columns at once."""
+        if isinstance(self.values, pd.DataFrame):  # a partition, whose columns are found by name
+            _refuse_other_columns(self.values, names, self.label)
+            yield [self.values[name].to_numpy() for name in (*names, *keys)]
+        else:
+            yield list(self.values.T)
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Rows that a Dask graph will make, where the task runs that reads them."""
+
+    graph: Any  # dask's Delayed
+    rows: int
+    label: str
+
+    def held(self, frame: Any) -> Held:
+        """The rows, now that they are there."""
+        if len(frame) != self.rows:
+            raise ValueError(
+                f"{self.label} had {self.rows} rows when it was first looked at and has "
+                f"{len(frame)} now. What makes it must give the same rows every time."
+            )
+        return Held(frame, self.label)
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """A table to be read in passes, as `scan` makes it; `Linear`, `Additive` and `ReScore` fit it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = scan(np.zeros((5, 2)))
+    >>> table.rows, table.names
+    (5, ('x0', 'x1'))
+    """
+
+    names: tuple[Any, ...]
+    parts: tuple[Any, ...]  # with rows and label each, in order
+    keys: tuple[str, ...] = ()
+    client: Any = None  # a Dask client, or its address
+    folder: Path | None = None  # where finished passes are kept
+    jobs: int | None = None
+    memory: float | None = None  # bytes
+
+    @cached_property
+    def ends(self) -> list[int]:
+        """The row number after the last of each part."""
+        return list(accumulate(part.rows for part in self.parts))
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return self.ends[-1] if self.parts else 0
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """The names, as a table in memory has them."""
+        return self.names
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and of columns."""
+        return self.rows, len(self.names)
+
+    @property
+    def block(self) -> int:
+        """Rows of a block."""
+        return 2 ** max(int(np.log2(CELLS / len(self.names))), 8)
+
+    def identity(self) -> list[Any]:
+        """What tells this table from others, for passes that are kept."""
+        stamps = [getattr(part, "stamp", None) for part in self.parts]
+        return [list(map(str, self.names)), self.ends, stamps]
+
+    def where(self, row: int) -> str:
+        """In words where a row is: file and row group, and its number there.
+
+        Examples
+        --------
+        >>> scan(np.zeros((5, 2))).where(3)
+        'the table in memory, row 3 (counted from 0)'
+        """
+        at = bisect_right(self.ends, row)
+        first = self.ends[at - 1] if at else 0
+        return f"{self.parts[at].label}, row {row - first} (counted from 0)"
+
+    def pieces(self, workers: int = 1) -> list[Piece]:
+        """What to hand out, whole blocks each, so that several workers have enough to do."""
+        largest = max((part.rows for part in self.parts), default=0)
+        wanted = max(SPAN, ROW_GROUPS * largest)
+        wanted = max(min(wanted, -(-self.rows // (4 * workers))), self.block)
+        step = self.block * -(-wanted // self.block)
+        starts = range(0, self.rows, step)
+        return [self._piece(start, min(start + step, self.rows)) for start in starts]
+
+    def _piece(self, start: int, stop: int) -> Piece:
+        first = bisect_right(self.ends, start)
+        last = bisect_right(self.ends, stop - 1)
+        return Piece(
+            start, stop, self.ends[first - 1] if first else 0, self.parts[first : last + 1]
+        )
+
+    @property
+    def need(self) -> float:
+        """Bytes that one task has in memory at a time, about."""
+        return 8.0 * COPIES * self.block * len(self.names)
+
+
+def scan(
+    source: Any,
+    *,
+    drop: Sequence[str] = (),
+    keys: Sequence[str] = (),
+    client: Any = None,
+    keep: Any = None,
+    memory: str | float | None = None,
+    jobs: int | None = None,
+) -> Scan:
+    """A table that is read in passes and never held in memory whole.
+
+    Every file's columns are looked at before anything is read: a part with other columns or other
+    types is an error that names it.  Columns are matched by name.
+
+    Parameters
+    ----------
+    source : path, list of paths, pyarrow dataset, Dask DataFrame, or table in memory
+        A Parquet file, a folder of them, a glob such as ``"data/*.parquet"``, an address that
+        fsspec knows (``s3://...``), or a text file, which is read once in chunks.
+    drop : list of names
+        Columns to leave out.
+    keys : list of names
+        Columns that tell rows from each other: not used in the fit, written beside the weights.
+    client : distributed.Client or str, optional
+        A Dask cluster, or the address of one, whose workers read the files.
+    keep : path, optional
+        A folder for finished passes: the same fit goes on from there if it is interrupted.
+    memory : str or float, optional
+        Such as ``"2GB"``: as many threads are used as have room in it.
+    jobs : int, optional
+        Threads; as many as processors by default.
+
+    Examples
+    --------
+    >>> import numpy as np, rescore as rs
+    >>> rain, noise = np.random.default_rng(0).normal(size=(2, 30_000))
+    >>> table = rs.scan(np.c_[rain, rain + noise])
+    >>> model = rs.Linear().fit(table)
+    >>> model.diagnostics_["passes"]["rows"], list(model.causal_graph_.edges)
+    (30000, [('x0', 'x1')])
+    """
+    if isinstance(source, Scan):
+        return source
+    for word, given in (("drop", drop), ("keys", keys)):
+        if isinstance(given, str):
+            raise TypeError(f"{word} must be a list of names; write {word}=['{printable(given)}'].")
+    left_out, kept = tuple(drop), tuple(keys)
+    folder = None if keep is None else Path(keep)
+    limit = None if memory is None else bytes_of(memory)
+    if jobs is not None:
+        check_integer("jobs", jobs, at_least=1)
+    names, parts, made = _opened(source, left_out, kept, folder)
+    if not names:
+        raise ValueError("The scan has no column to learn from: all are dropped or keys.")
+    found = Scan(names, parts, kept, client, folder, jobs, limit)
+    if made is not None:  # rows that were copied live as long as the scan
+        weakref.finalize(found, shutil.rmtree, made, ignore_errors=True)
+    if found.rows < 2:
+        raise ValueError(f"The scan has {found.rows} row(s); a graph needs two at least.")
+    if limit is not None and limit < found.need:
+        raise ValueError(
+            f"One block of {len(names)} columns needs about {found.need / 1e6:.0f} MB, and memory "
+            f"is {limit / 1e6:.0f} MB. Allow more."
+        )
+    return found
+
+
+def is_scannable(X: Any) -> bool:
+    """Whether X is a scan, or something that only a scan can read.
+
+    Examples
+    --------
+    >>> is_scannable(scan(np.zeros((3, 1)))), is_scannable(np.zeros((3, 1)))
+    (True, False)
+    """
+    return isinstance(X, Scan) or _is_dask(X) or _is_dataset(X)
+
+
+def _opened(
+    source: Any, drop: tuple[str, ...], keys: tuple[str, ...], folder: Path | None
+) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
+    """Names of columns, the parts of the table, and a folder that was made for them."""
+    if _is_dask(source):
+        return (*_dask_parts(source, drop, keys), None)
+    if isinstance(source, str | Path) or _is_paths(source) or _is_dataset(source):
+        if isinstance(source, str | Path) and not is_remote(source) and _is_text(source):
+            return text_parts(Path(source), drop, keys, folder)
+        return (*parts_of(source, drop, keys), None)
+    if keys:
+        raise ValueError("keys are for files and Dask; rows in memory have an index of their own.")
+    table = as_table(source, copy=False)
+    unknown = [name for name in drop if name not in table.names]
+    if unknown:
+        raise ValueError(f"There is no column {listing(unknown)} to drop.")
+    table = table.part([j for j, name in enumerate(table.names) if name not in drop])
+    return table.names, (Held(table.values),), None
+
+
+def _is_text(source: Any) -> bool:
+    return str(source).lower().endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz"))
+
+
+def _is_paths(source: Any) -> bool:
+    listed = isinstance(source, list | tuple) and len(source) > 0
+    return listed and all(isinstance(each, str | Path) for each in source)
+
+
+def _is_dataset(X: Any) -> bool:
+    return type(X).__module__.startswith("pyarrow") and hasattr(X, "get_fragments")
+
+
+def _is_dask(X: Any) -> bool:
+    return type(X).__module__.startswith("dask") and hasattr(X, "to_delayed")
+
+
+def _dask_parts(frame: Any, drop: Sequence[str], keys: Sequence[str]) -> tuple[Any, Any]:
+    """The partitions of a Dask DataFrame, which are counted once."""
+    unknown = [name for name in (*drop, *keys) if name not in frame.columns]
+    if unknown:
+        raise ValueError(f"There is no column {listing(unknown)} among {listing(frame.columns)}.")
+    names = tuple(name for name in frame.columns if name not in {*drop, *keys})
+    wrong = [name for name in names if frame.dtypes[name].kind not in "biuf"]
+    if wrong:
+        raise ValueError(
+            f"Column(s) {listing(wrong)} hold no numbers ({frame.dtypes[wrong[0]]}). Leave them "
+            "out with drop=[...]."
+        )
+    lengths = frame.map_partitions(len).compute().tolist()
+    graphs = frame[[*names, *keys]].to_delayed()
+    parts = [
+        Partition(graph, rows, f"partition {k}")
+        for k, (graph, rows) in enumerate(zip(graphs, lengths, strict=True))
+    ]
+    return names, tuple(part for part in parts if part.rows)
+
+
+def _refuse_other_columns(frame: pd.DataFrame, names: Sequence[Any], label: str) -> None:
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        raise ValueError(f"{label} has no column {listing(missing)}, only {listing(frame.columns)}")
+
+
+def bytes_of(memory: str | float) -> float:
+    """A size such as "2GB" in bytes.
+
+    Examples
+    --------
+    >>> bytes_of("2GB"), bytes_of("500 mb"), bytes_of(1e6)
+    (2000000000.0, 500000000.0, 1000000.0)
+    """
+    text = str(memory).strip().upper()
+    unit = next((unit for unit in UNITS if text.endswith(unit)), "")
+    try:
+        size = float(text.removesuffix(unit)) * UNITS.get(unit, 1.0)
+    except ValueError:
+        size = 0.0
+    if not 0 < size < np.inf:
+        raise ValueError(f"memory must be a size such as '2GB', got {memory!r}.")
+    return size
+
+
+@dataclass(eq=False)
+class Reader:
+    """The blocks of a piece, one after another in the same memory."""
+
+    piece: Piece
+    names: tuple[Any, ...]
+    block: int
+    keys: tuple[str, ...] = ()
+    seen: list[Any] = field(default_factory=list)  # the keys of the rows of the last block
+
+    def blocks(self) -> Iterator[tuple[int, Block]]:
+        """The number of the first row of each, and its rows (n, d)."""
+        at, stop, d = self.piece.start, self.piece.stop, len(self.names)
+        memory, filled = np.empty((d, min(self.block, stop - at))), 0
+        for columns in self._clipped():
+            start, length = 0, len(columns[0])
+            while start < length:
+                size = min(self.block, stop - at)
+                take = min(length - start, size - filled)
+                for row, column in zip(memory, columns, strict=False):
+                    row[filled : filled + take] = column[start : start + take]
+                if self.keys:
+                    self.seen.append([column[start : start + take] for column in columns[d:]])
+                filled, start = filled + take, start + take
+                if filled == size:
+                    yield at, memory[:, :size].T
+                    at, filled = at + size, 0
+                    self.seen.clear()
+
+    def _clipped(self) -> Iterator[list[Any]]:
+        """Columns as they come, without the rows before the piece and after it."""
+        first = self.piece.first
+        for part in self.piece.parts:
+            for columns in part.columns(self.names, self.keys):
+                low, high = self.piece.start - first, self.piece.stop - first
+                first += len(columns[0])
+                if high <= 0:
+                    return
+                if low > 0 or high < len(columns[0]):
+                    columns = [column[max(low, 0) : high] for column in columns]
+                if len(columns[0]):
+                    yield columns
+
+
+def with_frames(piece: Piece, frames: Sequence[Any]) -> Piece:
+    """The piece with the partitions that Dask has made for it in their places."""
+    waiting = iter(frames)
+    parts = [
+        part.held(next(waiting)) if isinstance(part, Partition) else part for part in piece.parts
+    ]
+    return piece._replace(parts=tuple(parts))
+
+
+__all__ = ["FilePart", "Partition", "Piece", "Reader", "Scan", "bytes_of", "is_scannable", "scan"]

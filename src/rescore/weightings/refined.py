@@ -1,0 +1,193 @@
+"""Groups of rows found in a sample, made those of all rows: EM whose every turn is a pass.
+
+What a turn needs of the rows are the groups' moments, or squared residuals; who belongs to a group
+follows from a row by a rule, so that nothing is kept of the rows themselves.
+"""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rescore.equations import Equations
+from rescore.moments import Cells, Matrix
+from rescore.protocols import Losses, Mask, Problem, Weighting
+from rescore.scanning.digest import Digest
+from rescore.scanning.passes import Rule, Sums, scatters
+from rescore.weightings import groups as variances
+from rescore.weightings.balanced import NOISE_SHARE, Precision, Seen, cell_weights, plain_noise
+from rescore.weightings.environments import Environments, Found, cells_of
+from rescore.weightings.mixture import Mixture
+from rescore.weightings.regimes import Mechanisms, expected, mechanisms
+
+if TYPE_CHECKING:
+    from rescore.algorithm import Result
+
+SETTLED = 1e-5  # log-likelihood per row that a pass must gain for another to be made
+MOST_TURNS = 4  # passes of EM under one graph
+ROUNDS = 3  # of groups and graph in turn
+
+
+@dataclass(frozen=True)
+class Given:
+    """Weights that were found elsewhere, and what was told of them."""
+
+    weights: Any
+    told: Any
+    tau: float = 1.0
+
+    def init(self, n: int, d: int) -> None:
+        """Nothing to remember."""
+
+    def step(self, problem: Problem, losses: Losses, state: None) -> tuple[Any, None]:
+        """Those given."""
+        return self.weights, None
+
+    def explain(self, state: None) -> Any:
+        """What was told."""
+        return self.told
+
+
+@dataclass(frozen=True, eq=False)
+class ByMechanisms:
+    """Who belongs to groups that differ in noise, level or coefficients: a rule for any rows."""
+
+    groups: tuple[Mechanisms, ...]
+    varies: Mask
+
+    def __call__(self, X: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+        """Memberships, log-likelihoods, and no squares."""
+        P, logs = expected(X, list(self.groups), self.varies)
+        return P, logs, np.empty((len(X), 0))
+
+
+@dataclass(frozen=True, eq=False)
+class ByResiduals:
+    """Who belongs to groups that differ in the noise around functions: a rule for any rows."""
+
+    equations: Equations
+    share: Matrix  # (K,)
+    variance: Matrix  # (K, d)
+
+    def __call__(self, X: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+        """Memberships, log-likelihoods, and squared residuals."""
+        squares = np.square(X - self.equations.predict(X))
+        P, logs = variances.expected(squares, self.share, self.variance)
+        return P.T, logs, squares
+
+
+@dataclass(frozen=True, eq=False)
+class OfMechanisms:
+    """How `Environments` goes on from a sample to all rows."""
+
+    weighting: Environments
+    aside: Mask  # (K,)
+    own: Mask  # (K, d)
+
+    @classmethod
+    def of(cls, weighting: Environments, start: "Result") -> "OfMechanisms":
+        """From what was found in the sample."""
+        told, d = start.weighting, len(start.W)
+        own = np.zeros((told["groups"], d), dtype=bool)
+        for one in told["interventions"]:
+            own[one["group"], one["variable"]] = True
+        return cls(weighting, np.array(told["noise"], dtype=bool), own)
+
+    def rule(self, problem: Problem, found: "Result", sums: Sums) -> Rule:
+        """Of the groups with these moments, under the graph found."""
+        parts = problem, found.W != 0, sums.moments, self.aside, self.own
+        varies = np.diag(problem.moments(problem.prior).covariance) > 0
+        return ByMechanisms(tuple(mechanisms(*parts)), varies)
+
+    def weigh(self, problem: Problem, found: "Result", rule: Any) -> Given:
+        """Every cell by its group's precision, and what to tell."""
+        rows, edges = problem.rows, found.W != 0
+        assert isinstance(rows, Digest)
+        P, sums = rows.memberships(), rows.sums()
+        weights = cells_of(problem, edges, P, self.aside, self.own, self.weighting.tau)
+        mean, S = problem.moments(problem.prior)
+        unit = np.sqrt(np.where(np.diag(S) > 0, np.diag(S), 1.0))
+        eye = np.eye(len(S))
+        level = np.array([(g.mean - mean) @ (eye - g.W) for g in rule.groups]) / unit
+        variance = np.array([g.v for g in rule.groups]) / unit**2
+        mixture = Mixture(sums.mass / sums.mass.sum(), level, variance, P, float(sums.likelihood))
+        state = Found(mixture, self.aside, self.own, weights, sums.mass, 0.0, False)
+        return Given(weights, self.weighting.explain(state), self.weighting.tau)
+
+
+@dataclass(frozen=True, eq=False)
+class OfResiduals:
+    """How `Precision` goes on from a sample to all rows."""
+
+    weighting: Precision
+
+    @classmethod
+    def of(cls, weighting: Precision, start: "Result") -> "OfResiduals":
+        """From what was found in the sample."""
+        return cls(weighting)
+
+    def rule(self, problem: Problem, found: "Result", sums: Sums) -> Rule:
+        """Of groups with these squared residuals, around the functions found."""
+        pooled = np.maximum(sums.squares.sum(axis=0) / sums.mass.sum(), 1e-300)
+        parts = variances.maximised(sums.squares, sums.mass, pooled)
+        return ByResiduals(found.equations, *parts)
+
+    def weigh(self, problem: Problem, found: "Result", rule: Any) -> Given:
+        """Every cell by its group's precision, and what to tell."""
+        rows = problem.rows
+        assert isinstance(rows, Digest)
+        P, sums = rows.memberships(), rows.sums()
+        groups = variances.Groups(rule.share, rule.variance, P, float(sums.likelihood), 0.0)
+        noise = plain_noise(groups, NOISE_SHARE)
+        weights = cell_weights(problem, groups, noise, self.weighting.tau)
+        told = self.weighting.explain(Seen(groups, noise, weights, sums.mass, 1))
+        return Given(weights, told, self.weighting.tau)
+
+
+REFINED: dict[type[Any], Any] = {Environments: OfMechanisms, Precision: OfResiduals}
+
+
+def can_refine(weighting: Weighting) -> bool:
+    """Whether groups of this weighting can be found in passes.
+
+    Examples
+    --------
+    >>> can_refine(Environments())
+    True
+    """
+    return type(weighting) in REFINED
+
+
+def first_sums(rows: Digest, start: "Result") -> Sums:
+    """Of the sample alone, in the groups that were found there."""
+    assert isinstance(start.weights, Cells)
+    P = start.weights.membership / start.weights.membership.sum(axis=1, keepdims=True)
+    parts = scatters(rows.matrix(), P)
+    return Sums(*parts, P.T @ P, np.zeros(()), P.T @ start.losses)
+
+
+def settled(refined: Any, problem: Problem, found: "Result", sums: Sums, most: int) -> Problem:
+    """The problem with its rows in groups where another turn of EM gains nothing."""
+    rows, last = problem.rows, -np.inf
+    assert isinstance(rows, Digest)
+    count = float(problem.row_counts().sum())
+    for _ in range(max(most, 1)):
+        rows = rows.grouped(refined.rule(problem, found, sums))
+        sums = rows.sums()
+        if sums.likelihood - last < SETTLED * count:
+            break
+        last = float(sums.likelihood)
+    return replace(problem, rows=rows)
+
+
+def exact_rows(weights: Any, sums: Sums) -> float:
+    """``(Σ w)² / Σ w²`` of all rows, as many equal ones would be as informative.
+
+    Examples
+    --------
+    >>> two = Sums(np.array([3.0, 1.0]), None, None, np.diag([3.0, 1.0]), None, None)
+    >>> exact_rows(Cells(np.full((2, 2), 0.25), np.ones((2, 1))), two)
+    4.0
+    """
+    c = weights.precision.sum(axis=1)
+    return float((sums.mass @ c) ** 2 / (c @ sums.overlap @ c))
