@@ -63,6 +63,7 @@ class Fitted:
     errors: Matrix | None = None  # (d, d), of the coefficients, where relations are straight lines
     explained: Matrix | None = None  # (d, d), share of an effect's variance lost without the edge
     passes: Mapping[str, Any] | None = None  # over rows that are not in memory
+    weigh: Any = None  # what gives all those rows their weights
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ the noise and the coefficients by those of all rows, and the graph is searched w
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,10 @@ from rescore.fitting import (
     noticed,
 )
 from rescore.moments import Cells, Matrix, Moments, Rows, Standardised
-from rescore.protocols import Backbone, Problem, Weighting
+from rescore.protocols import Backbone, Problem, Status, Weighting
 from rescore.scanning.digest import Digest
-from rescore.scanning.passes import Look, Looked, Passes
-from rescore.scanning.sources import Scan
+from rescore.scanning.passes import Listed, Look, Looked, Passes, Weigh
+from rescore.scanning.sources import Scan, scan
 from rescore.tables.findings import Spread
 from rescore.tables.table import Table
 from rescore.weight_box import likelihood_units
@@ -72,29 +73,31 @@ class Players:
 
 
 def learn_scan(
-    scan: Scan,
+    source: Scan,
     players: Players,
     preparation: Preparation,
     *,
     told_by: str | Told,
     on_step: Callable[[Record], Any] | None = None,
-    on_pass: Callable[[str, float], Any] | None = None,
 ) -> Fitted:
     """What `rescore.fitting.learn` does, of rows that are read in passes."""
     _refuse(players.weighting, preparation)
-    passes = Passes(scan, on_pass)
+    passes = Passes(source)
     table, looked = first_look(passes)
-    if scan.rows <= SAMPLE:
+    if source.rows <= SAMPLE:
         fitted = learn(
             table.frame, None, players.repeated, players.weighting, preparation,
             told_by=told_by, warmup=players.warmup, max_steps=players.max_steps, on_step=on_step,
         )  # fmt: skip
-        return replace(fitted, passes=_told(passes, len(table.values)))
+        group = np.zeros(source.rows, dtype=np.int16)
+        if isinstance(fitted.result.weights, Cells):
+            group = fitted.result.weights.membership.argmax(axis=1).astype(np.int16)
+        return _with_passes(fitted, passes, Listed(fitted.result.sample_weight, group))
     prepared = _prepared(passes, table, looked, preparation)
     problem, found = _found(prepared.problem, players, on_step)
     result = prepared.in_own_units(found)
     prior = problem.prior
-    return Fitted(
+    fitted = Fitted(
         table, table, result,
         likelihood_units(found.losses, prior),
         noticed(table, prior, result, preparation),
@@ -102,8 +105,76 @@ def learn_scan(
         directions_of(problem, found, told_by),
         preparation.receipts(table, result),
         *evidence_of(problem, found),
-        passes=_told(passes, len(table.values)),
     )  # fmt: skip
+    return _with_passes(fitted, passes, _weigh(problem, found))
+
+
+def _with_passes(fitted: Fitted, passes: Passes, weigh: Any) -> Fitted:
+    """The same, and what was read how often."""
+    told = _told(passes, len(fitted.table.values))
+    receipt = {**fitted.table.receipt, "read": told["summary"]}
+    table = replace(fitted.table, receipt=receipt)
+    return replace(fitted, table=table, passes=told, weigh=weigh)
+
+
+def _weigh(problem: Problem, found: Result) -> Weigh:
+    """What gives all rows their weights, which sum to one."""
+    rows, w = problem.rows, found.weights
+    assert isinstance(rows, Digest)
+    if not isinstance(w, Cells):
+        return Weigh(np.array([1 / rows.passes.scan.rows]))
+    amount = w.precision.sum(axis=1)
+    return Weigh(amount / (rows.sums().mass @ amount), rows.rule, rows.centre, rows.unit)
+
+
+def write_weights(model: Any, source: Any, path: Any) -> int:
+    """Write the weights of all rows of a scan to a Parquet file, beside their keys; how many.
+
+    A line for each row, in their order: its keys, or its number if the scan has none; its
+    ``weight``, which sum to one; and the ``group`` of rows that it most likely belongs to.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted on this scan.
+    source : Scan
+        As `scan` made it.
+    path : path
+        Of the file, which is there when it is whole.
+
+    Examples
+    --------
+    >>> import os, tempfile, numpy as np, rescore as rs
+    >>> table = rs.scan(np.random.default_rng(0).normal(size=(30_000, 2)))
+    >>> model = rs.ReScore().fit(table)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     rs.write_weights(model, table, os.path.join(folder, "weights.parquet"))
+    30000
+    """
+    weigh = getattr(model, "_weigh", None)
+    if weigh is None:
+        raise ValueError("This model was not fitted on a scan: its weights are sample_weight_.")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    passes, target = Passes(scan(source)), Path(path)
+    keys, unfinished = passes.scan.keys, target.with_name(f".{target.name}.unfinished")
+    writer, at = None, 0
+    try:
+        for _, blocks in passes.over(replace(weigh, keys=keys), "weights"):
+            for block in blocks:
+                n = len(block.weight)
+                named = dict(zip(keys, block.keys, strict=True)) or {"row": np.arange(at, at + n)}
+                lines = pa.table({**named, "weight": block.weight, "group": block.group})
+                writer = writer or pq.ParquetWriter(unfinished, lines.schema)
+                writer.write_table(lines)
+                at += n
+        if writer is not None:
+            writer.close()
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return at
 
 
 def _refuse(weighting: Weighting, preparation: Preparation) -> None:
@@ -121,16 +192,16 @@ def _refuse(weighting: Weighting, preparation: Preparation) -> None:
 
 def first_look(passes: Passes) -> tuple[SampledTable, Looked]:
     """The first pass: a sample of the rows, or all of a few, and how wide all rows are."""
-    scan = passes.scan
-    n = scan.rows
+    source = passes.scan
+    n = source.rows
     chosen = np.arange(n)
     if n > SAMPLE:
         chosen = np.sort(np.random.default_rng(0).choice(n, SAMPLE, replace=False))
-    looked: Looked = passes.made("first look", Look(chosen, scan.names))
+    looked: Looked = passes.made("first look", Look(chosen, source.names))
     values = np.ascontiguousarray(looked.sample)
     values.flags.writeable = False
     whole = _spread(looked)
-    return SampledTable(values, scan.names, pd.Index(chosen, name="row"), whole=whole), looked
+    return SampledTable(values, source.names, pd.Index(chosen, name="row"), whole=whole), looked
 
 
 def _spread(looked: Looked) -> Spread:
@@ -179,6 +250,8 @@ def _found(
             sample, players.repeated, players.weighting,
             warmup=players.warmup, max_steps=players.max_steps, on_step=on_step,
         )  # fmt: skip
+        if start.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
         if isinstance(start.weights, Cells):
             return _in_groups(problem, players, start, on_step)
         told = start.weighting

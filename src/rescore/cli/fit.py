@@ -30,6 +30,7 @@ from rescore.cli.learners import (
 from rescore.cli.options import (
     BootstrapOption,
     CategoriesOption,
+    ClusterOption,
     CompareOption,
     DataArgument,
     DebugOption,
@@ -41,6 +42,8 @@ from rescore.cli.options import (
     GroupsOption,
     JobsOption,
     JsonOption,
+    KeysOption,
+    MemoryOption,
     MissingOption,
     NaOption,
     NoHeaderOption,
@@ -116,12 +119,16 @@ def fit_command(
     compare: CompareOption = False,
     resamples: ResamplesOption = 20,
     bootstrap: BootstrapOption = None,
+    keys: KeysOption = None,
+    memory: MemoryOption = None,
+    cluster: ClusterOption = None,
     jobs: JobsOption = 1,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Learn a causal graph and row weights from a table."""
+    from rescore.cli.in_passes import in_passes, scanned, weights_written
     from rescore.cli.terminal import noted_warnings
     from rescore.metrics import evaluate
     from rescore.reports.folder import RUN_FILES
@@ -144,18 +151,21 @@ def fit_command(
         }
         around = {"tau": tau, "weighting": weighting, "loss": loss}
         model = model_of(learner, settings, around, own_settings(ctx))
-        table = _read(ctx, model)
+        scans = in_passes(ctx.params)
+        table = scanned(ctx) if scans else _read(ctx, model)
         graph = None if truth is None else _read_truth(truth, edge_direction, table.X.names)
         stopped = stopped_early(model, table)
         without, stopped = (None, True) if stopped else plain_of(model, table, plain)
-        changed, stopped = (None, True) if stopped else units_of(model, table, units, seed)
-    found = check(table.X, table.sample_weight, table.groups).findings
+        changed, stopped = (
+            (None, stopped) if stopped or scans else units_of(model, table, units, seed)
+        )
+    found = () if scans else check(table.X, table.sample_weight, table.groups).findings
     found = tuple(replace(one, remedy=in_flags(one.remedy)) for one in found if _tells(one, model))
     notes += _further(found, notes)
     run = Run(
         model, table.groups, None if graph is None else evaluate(graph, model),
         warnings=tuple(notes), command=ctx.obj, source=data.name, plain=without, units=changed,
-        findings=found, rows=some_rows(table.X.values),
+        findings=found, rows=None if scans else some_rows(table.X.values),
     )  # fmt: skip
     compared = partial(comparison_of, model, table, graph, resamples, seed, jobs)
     doubted = partial(stability_of, model, table, bootstrap or 0, seed, jobs)
@@ -164,6 +174,8 @@ def fit_command(
         compared if compare and not stopped else None,
         doubted if bootstrap and not stopped else None,
     )  # fmt: skip
+    if scans and output is not None:
+        weights_written(model, table.X, output, as_json)
     if stopped:
         raise KeyboardInterrupt
 

@@ -14,6 +14,7 @@ from rescore.text import comma_fields
 __all__ = [
     "BootstrapOption",
     "CategoriesOption",
+    "ClusterOption",
     "CompareOption",
     "DataArgument",
     "DebugOption",
@@ -25,6 +26,8 @@ __all__ = [
     "GroupsOption",
     "JobsOption",
     "JsonOption",
+    "KeysOption",
+    "MemoryOption",
     "MissingOption",
     "NaOption",
     "NoHeaderOption",
@@ -57,13 +60,38 @@ VerboseOption = Annotated[
 JobsOption = Annotated[
     int, typer.Option(help="Processes for what is fitted many times.", rich_help_panel=RUNNING)
 ]
+MemoryOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Such as 2GB: read rows in passes, with no more threads than have room in it.",
+        rich_help_panel=RUNNING,
+    ),
+]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Address of a Dask scheduler, whose workers read rows in passes.",
+        rich_help_panel=RUNNING,
+    ),
+]
+KeysOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Columns that tell rows apart, written beside the weights of rows read in passes.",
+        rich_help_panel=COLUMNS,
+    ),
+]
 DebugOption = Annotated[
     bool, typer.Option("--debug", help="Show tracebacks.", rich_help_panel=RUNNING)
 ]
 
 # The file of a table, and its columns that are no variables.
 DataArgument = Annotated[
-    Path, typer.Argument(help="A .csv, .tsv (or .gz), .parquet or .xlsx file.")
+    Path,
+    typer.Argument(
+        help="A .csv, .tsv (or .gz), .parquet or .xlsx file; a folder or pattern of .parquet "
+        "files is read in passes."
+    ),
 ]
 WeightsOption = Annotated[
     str | None,

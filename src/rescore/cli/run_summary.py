@@ -16,6 +16,7 @@ from rescore.reports.run_tables import (
     columns_used,
     edge_changes,
     group_shares,
+    rows_learned_from,
     table_sentences,
 )
 from rescore.text import printable
@@ -30,7 +31,7 @@ FEW_GROUPS = 5  # where no more than a screen is wanted
 def run_as_data(run: Run, folder: Any, files: Sequence[str]) -> dict[str, Any]:
     """A run as a JSON object: status, graph, scores, warnings, and the files written."""
     diagnostics = run.model.diagnostics_
-    n, d = run.model.losses_.shape
+    n, d = rows_learned_from(run.model), run.model.losses_.shape[1]
     data: dict[str, Any] = {
         "status": diagnostics["status"],
         "converged": diagnostics["converged"],
@@ -53,6 +54,8 @@ def run_as_data(run: Run, folder: Any, files: Sequence[str]) -> dict[str, Any]:
         "folder": None if folder is None else str(folder),
         "files": list(files),
     }
+    if "passes" in diagnostics:
+        data["passes"] = diagnostics["passes"]
     if run.groups is not None:
         shares = group_shares(run.model.sample_weight_, run.groups)
         data["groups"] = shares.reset_index().to_dict("records")
@@ -71,7 +74,7 @@ def print_run(run: Run, folder: Any, files: Sequence[str], verbose: bool = False
     With ``verbose`` also how the fit ended, every constraint, units, the heaviest rows, groups.
     """
     out, diagnostics = console(), run.model.diagnostics_
-    n = len(run.model.losses_)
+    n = rows_learned_from(run.model)
     out.print(trust(run.edges))
     _print_edges(run.edges)
     if verbose or not diagnostics["converged"]:

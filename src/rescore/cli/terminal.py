@@ -202,3 +202,15 @@ def _number(value: float | None) -> str:
     if value is None:
         return "-"
     return str(value) if isinstance(value, int) else f"{value:.3f}"
+
+
+def passing(logged: bool) -> Callable[[str, float], None]:
+    """A callback for ``scan(on_pass=)``: on a terminal a line that is written over as it goes."""
+    shown = console(stderr=True).is_terminal and not logged
+
+    def on_pass(name: str, share: float) -> None:
+        if shown:
+            end = "\r" if share < 1 else " " * 20 + "\r"
+            print(f"\rreading, {name}: {share:.0%}  ", end=end, file=sys.stderr, flush=True)
+
+    return on_pass

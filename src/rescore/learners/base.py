@@ -115,6 +115,7 @@ class StructureLearner(Answers):
         )
         self.categories_ = dict(table.levels)
         self.status_ = result.status
+        self._weigh = fitted.weigh
         self.diagnostics_ = diagnose(fitted)
         if result.status is Status.INTERRUPTED:  # what was reached is kept, and the caller stops
             raise KeyboardInterrupt(result.status.value)

@@ -40,6 +40,7 @@ RUN_FILES = (  # all that a run may write, replace or remove
         "cpdag.csv",
         "edges.csv",
         "weights.csv",
+        "weights.parquet",
         "history.csv",
         "model.json",
         "arrays.npz",

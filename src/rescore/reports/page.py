@@ -22,7 +22,7 @@ from rescore.reports.run_tables import (
     edge_changes,
     group_shares,
     methods_paragraph,
-    row_weights,
+    rows_learned_from,
     settings,
     table_sentences,
 )
@@ -91,7 +91,7 @@ def _contents(run: Run) -> dict[str, Any]:
         "noise": (diagnostics.get("noise") or {}).get("summary", ""),
         "methods": printable(methods_paragraph(run), 4000),
         "some_open": not all(edge["directed"] for edge in edges),
-        "n": len(row_weights(model)),
+        "n": rows_learned_from(model),
         "figures": _figures(run),
         "heaviest": _heaviest(run),
         "groups": _groups(run),

@@ -24,6 +24,7 @@ __all__ = [
     "group_shares",
     "methods_paragraph",
     "row_weights",
+    "rows_learned_from",
     "settings",
     "table_sentences",
 ]
@@ -159,7 +160,7 @@ def methods_paragraph(run: Run) -> str:
     rescore ..., columns in their own units. ...
     """
     model, noted = run.model, run.model.diagnostics_
-    n, d = model.losses_.shape
+    n, d = rows_learned_from(model), model.losses_.shape[1]
     source = f" ({run.source})" if run.source else ""
     told = [
         f"A directed acyclic graph over {d} variable{'s' * (d != 1)} was learned from {n:,} rows"
@@ -216,6 +217,19 @@ def _parameters(model: StructureLearner) -> dict[str, Any]:
     return {name: getattr(model, name) for name in signature(type(model)).parameters}
 
 
+def rows_learned_from(model: StructureLearner) -> int:
+    """How many there were, also where only some of them were ever in memory.
+
+    Examples
+    --------
+    >>> from rescore import Linear
+    >>> rows_learned_from(Linear().fit([[0.0], [2.0]]))
+    2
+    """
+    passes = model.diagnostics_.get("passes") or {}
+    return int(passes.get("rows", len(model.losses_)))
+
+
 def table_sentences(receipt: Mapping[str, Any]) -> list[str]:
     """What was filled in, left out or coded before the fit.
 
@@ -239,4 +253,6 @@ def table_sentences(receipt: Mapping[str, Any]) -> list[str]:
         told.append(f"May cause and are not caused: {listing(receipt['categories'])}.")
     if receipt.get("dropped"):
         told.append(f"Left out: {listing(receipt['dropped'])}.")
+    if receipt.get("read"):
+        told.append(receipt["read"])
     return told

@@ -6,6 +6,7 @@ from typing import Any
 from rescore.scanning.passes import RETRIES, computed
 from rescore.scanning.sources import Partition, Piece, Scan
 
+PATIENCE = 10  # seconds for a scheduler to answer
 WINDOW = 64  # pieces in one graph where there is no cluster, only Dask's own threads
 
 
@@ -86,7 +87,7 @@ def _client(scan: Scan) -> Any:
     if not isinstance(scan.client, str):
         return scan.client
     try:
-        return Client(scan.client, timeout=20)
+        return Client(scan.client, timeout=PATIENCE)
     except OSError as error:
         raise ConnectionError(
             f"There is no Dask scheduler at {scan.client}. Start one (`dask scheduler`) and "

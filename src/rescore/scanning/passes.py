@@ -237,7 +237,6 @@ class Passes:
     """
 
     scan: Scan
-    on_pass: Callable[[str, float], Any] | None = None  # name, and the share that is done
     done: list[dict[str, Any]] = field(default_factory=list)
     _known: dict[str, Any] = field(default_factory=dict)
 
@@ -259,25 +258,25 @@ class Passes:
 
     def _computed(self, name: str, statistic: Any) -> Any:
         total: Any = None
-        rows, seen = self.scan.rows, 0
         try:
-            for piece, blocks in self.over(statistic):
+            for _, blocks in self.over(statistic, name):
                 for block in blocks:
                     total = block if total is None else statistic.added(total, block)
-                seen += piece.stop - piece.start
-                if self.on_pass is not None:
-                    self.on_pass(name, seen / rows)
         except UnusableError as bad:
             raise ValueError(bad.in_words(self.scan.where(bad.args[0]))) from None
         return total
 
-    def over(self, statistic: Any) -> Iterator[tuple[Piece, list[Any]]]:
+    def over(self, statistic: Any, name: str) -> Iterator[tuple[Piece, list[Any]]]:
         """The statistics of all blocks, piece by piece in the order of the rows."""
+        found = _here(self.scan, statistic)
         if any(isinstance(part, Partition) for part in self.scan.parts) or self.scan.client:
             from rescore.scanning.cluster import on_cluster
 
-            return on_cluster(self.scan, statistic)
-        return _here(self.scan, statistic)
+            found = on_cluster(self.scan, statistic)
+        for piece, blocks in found:
+            yield piece, blocks
+            if self.scan.on_pass is not None:
+                self.scan.on_pass(name, piece.stop / self.scan.rows)
 
     def _tell(self, name: str, key: str, found: Any, kept: bool, seconds: float) -> None:
         if not kept and self.scan.folder is not None:
@@ -304,6 +303,54 @@ def _write(path: Path, found: Any) -> None:
     np.savez(content, **found._asdict())
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, content.getvalue())
+
+
+class Weighed(NamedTuple):
+    """Of a block: the weight of every row, the group it most likely is of, and its keys."""
+
+    weight: Matrix
+    group: NDArray[np.int16]
+    keys: tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Weigh:
+    """The weights of rows by their groups, group k counting ``amount[k]`` a row.
+
+    Examples
+    --------
+    >>> Weigh(np.array([0.5])).of(0, np.zeros((2, 1))).weight
+    array([0.5, 0.5])
+    """
+
+    amount: Matrix  # (K,)
+    rule: Rule = everyone
+    centre: Matrix | None = None
+    unit: Matrix | None = None
+    keys: tuple[str, ...] = ()
+
+    def of(self, first: int, X: Matrix, seen: Any = ()) -> Weighed:
+        """Of a block."""
+        if self.unit is not None and self.centre is not None:
+            X = (X - self.centre) / self.unit
+        P = self.rule(X)[0]
+        keys = tuple(np.concatenate(pieces) for pieces in zip(*seen, strict=True))
+        return Weighed(P @ self.amount, P.argmax(axis=1).astype(np.int16), keys)
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """The weights of rows that were all in memory."""
+
+    weight: Matrix  # (n,)
+    group: NDArray[np.int16]  # (n,)
+    keys: tuple[str, ...] = ()
+
+    def of(self, first: int, X: Matrix, seen: Any = ()) -> Weighed:
+        """Of a block."""
+        own = slice(first, first + len(X))
+        keys = tuple(np.concatenate(pieces) for pieces in zip(*seen, strict=True))
+        return Weighed(self.weight[own], self.group[own], keys)
 
 
 def fingerprint(what: Any) -> str:

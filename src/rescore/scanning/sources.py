@@ -8,7 +8,7 @@ cut into files, row groups or partitions, nor on who reads them.
 import shutil
 import weakref
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -100,6 +100,7 @@ class Scan:
     folder: Path | None = None  # where finished passes are kept
     jobs: int | None = None
     memory: float | None = None  # bytes
+    on_pass: Callable[[str, float], Any] | None = None
 
     @cached_property
     def ends(self) -> list[int]:
@@ -174,6 +175,7 @@ def scan(
     keep: Any = None,
     memory: str | float | None = None,
     jobs: int | None = None,
+    on_pass: Callable[[str, float], Any] | None = None,
 ) -> Scan:
     """A table that is read in passes and never held in memory whole.
 
@@ -197,6 +199,8 @@ def scan(
         Such as ``"2GB"``: as many threads are used as have room in it.
     jobs : int, optional
         Threads; as many as processors by default.
+    on_pass : callable, optional
+        Called with the name of a pass and the share of it that is done, as it goes.
 
     Examples
     --------
@@ -220,7 +224,7 @@ def scan(
     names, parts, made = _opened(source, left_out, kept, folder)
     if not names:
         raise ValueError("The scan has no column to learn from: all are dropped or keys.")
-    found = Scan(names, parts, kept, client, folder, jobs, limit)
+    found = Scan(names, parts, kept, client, folder, jobs, limit, on_pass)
     if made is not None:  # rows that were copied live as long as the scan
         weakref.finalize(found, shutil.rmtree, made, ignore_errors=True)
     if found.rows < 2:
