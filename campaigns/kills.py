@@ -218,9 +218,15 @@ def _kill_runs(folder: Path, case: Case) -> Iterator[str]:
 
 def _later(kill: Kill) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer = threading.Timer(kill.wait / 1000, _send, (os.getpid(), kill))
-    timer.daemon = True
-    timer.start()
+    threading.Thread(target=_insist, args=(kill,), daemon=True).start()
+
+
+def _insist(kill: Kill) -> None:
+    """Again every second: a Ctrl-C that strikes while Python collects garbage is lost, and said."""
+    time.sleep(kill.wait / 1000)
+    while True:
+        _send(os.getpid(), kill)
+        time.sleep(1.0)
 
 
 def _check(holds: bool, otherwise: str) -> None:

@@ -38,3 +38,9 @@ def chain():
         X[:, j] += 1.5 * X[:, j - 1]
     X.flags.writeable = False
     return X
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Runs are written without pictures and page, where these are not what is looked at."""
+    monkeypatch.setattr("rescore.reports.folder._draw", lambda *_, **__: [])

@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -147,6 +148,7 @@ def comma_fields(text: str) -> list[str]:
     return fields
 
 
+@cache
 def page_template(package: str, name: str) -> "Template":
     """A template of a package whose every value is escaped, and must be there.
 

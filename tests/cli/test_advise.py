@@ -28,6 +28,7 @@ def test_json_holds_what_advise_finds(cli_json, data, table):
     assert found["files"] == []
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_next_command_fits_the_recommended_setting(cli, cli_json, data, tmp_path):
     found = cli_json(
         "advise", data, "--learner", "notears", "--lambdas", "0.01,0.2", "--thresholds", "0.4",

@@ -42,6 +42,7 @@ def test_the_terminal_and_the_report_tell_how_sure_each_edge_is(cli, data, tmp_p
     assert 'id="stability"' in page
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_plain_rows_leave_no_table_of_rows(cli_json, data, tmp_path):
     options = ("--learner", "linear", "--weighting", "uniform", "--bootstrap", 3)
     files = cli_json("fit", data, "-o", tmp_path / "run", *options)["files"]
@@ -105,6 +106,7 @@ def test_ctrl_c_writes_and_tells_the_resamples_done_by_then(cli, data, tmp_path)
     assert "2 bootstrap resamples" in (tmp_path / "run/report.html").read_text()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_ctrl_c_in_the_first_resample_leaves_the_fit(cli, data, tmp_path, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt

@@ -9,6 +9,7 @@ from rescore.cli.demo import hidden_groups, verdict
 from rescore.graph.io import read_graph, write_adjacency
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_simulate_fit_evaluate(cli_json, tmp_path):
     sim, run = tmp_path / "sim", tmp_path / "run"
     made = cli_json("simulate", "--nodes", 5, "--degree", 1, "--samples", 400, "-o", sim)

@@ -152,6 +152,7 @@ def test_ctrl_c_is_exit_code_130_and_writes_nothing(cli, data, monkeypatch, tmp_
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_ctrl_c_during_a_fit_writes_what_was_reached(cli, data, monkeypatch, tmp_path):
     step = NotearsBackbone.step
 

@@ -43,6 +43,7 @@ def test_the_defaults_in_the_help_are_those_of_the_estimators(kind):
             assert default_of(kind.__name__, name) == str(parameter.default)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_every_option_reaches_the_estimator(cli_json, data, tmp_path):
     cli_json(
         "fit", data, "-o", tmp_path / "run", "--lambda1", 0.2, "--threshold", 0.4, "--tau", 0.7,
@@ -60,6 +61,7 @@ def test_every_option_reaches_the_estimator(cli_json, data, tmp_path):
     assert [list(edge) for edge in saved["estimator__required"]] == [["a", "b"]]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_terminal_tells_the_story(cli, data, truth, tmp_path):
     result = cli("fit", data, "-o", tmp_path / "run", "--truth", truth)
     assert result.exit_code == 0
@@ -111,6 +113,7 @@ def test_open_directions_are_told_on_the_terminal_and_in_the_json(cli, cli_json,
     assert len(re.findall(r"^ +[xz] +-> +m ", shown, flags=re.MULTILINE)) == 2
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_truth_gives_scores_and_changes_nothing_else(cli_json, data, truth, tmp_path):
     with_truth = cli_json("fit", data, "-o", tmp_path / "run", "--truth", truth)
     without = cli_json("fit", data)

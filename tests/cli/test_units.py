@@ -1,8 +1,6 @@
 import json
 from types import SimpleNamespace
 
-import pytest
-
 import rescore as rs
 
 
@@ -58,7 +56,7 @@ def test_by_default_only_linear_learners_are_fitted_again(monkeypatch):
     assert refits.units_of(rs.Linear(), few, False, 0) == (None, False)
 
 
-def test_the_report_tells_it_and_tells_it_again(cli, data, tmp_path):
+def test_the_report_tells_it_and_tells_it_again_and_refuses_a_spoilt_run(cli, data, tmp_path):
     assert cli("fit", data, "--learner", "linear", "-o", tmp_path / "run").exit_code == 0
     first = (tmp_path / "run" / "report.html").read_text()
     for words in ("Other units</h3>", "made by", "left open: ", ", columns in their own units."):
@@ -66,6 +64,12 @@ def test_the_report_tells_it_and_tells_it_again(cli, data, tmp_path):
     (tmp_path / "run" / "report.html").unlink()
     assert cli("report", tmp_path / "run").exit_code == 0
     assert (tmp_path / "run" / "report.html").read_text() == first
+    about = json.loads((tmp_path / "run" / "run.json").read_text())
+    for broken in ({"table": 3}, {"table": [{"cause": "a"}]}, [1]):
+        (tmp_path / "run" / "run.json").write_text(json.dumps(about | {"units": broken}))
+        result = cli("report", tmp_path / "run")
+        assert result.exit_code == 2
+        assert "cannot be used" in result.stderr
 
 
 def test_a_run_written_before_there_were_units_is_still_read(cli, data, tmp_path):
@@ -77,16 +81,6 @@ def test_a_run_written_before_there_were_units_is_still_read(cli, data, tmp_path
     (tmp_path / "run" / "run.json").write_text(json.dumps(about))
     assert cli("report", tmp_path / "run").exit_code == 0
     assert "<h2>Units</h2>" not in (tmp_path / "run" / "report.html").read_text()
-
-
-@pytest.mark.parametrize("broken", [{"table": 3}, {"table": [{"cause": "a"}]}, [1]])
-def test_a_spoilt_run_is_refused_with_a_sentence(cli, data, tmp_path, broken):
-    assert cli("fit", data, "--learner", "linear", "-o", tmp_path / "run").exit_code == 0
-    about = json.loads((tmp_path / "run" / "run.json").read_text())
-    (tmp_path / "run" / "run.json").write_text(json.dumps(about | {"units": broken}))
-    result = cli("report", tmp_path / "run")
-    assert result.exit_code == 2
-    assert "cannot be used" in result.stderr
 
 
 def test_ctrl_c_during_the_refits_keeps_the_fit(cli, data, tmp_path, monkeypatch):

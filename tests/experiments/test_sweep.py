@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,6 +32,22 @@ def cases(runs):
     return [Case("Linear", trial) for trial in runs]
 
 
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """A folder of records that one process made: five good trials, and one that cannot be."""
+    folder = tmp_path_factory.mktemp("records")
+    sweep([*trials(5), *trials(1, degree=99)], Store(folder))
+    return folder
+
+
+@pytest.fixture
+def records(swept, tmp_path):
+    """A store with the records of the first three trials."""
+    for trial in trials(3):
+        shutil.copy(swept / f"{trial.key}.json", tmp_path)
+    return Store(tmp_path)
+
+
 def without_time(record):
     result = {k: v for k, v in record["result"].items() if k != "cpu_seconds"}
     return record | {"result": result}
@@ -49,10 +66,9 @@ def test_methods_share_the_data_and_leave_them_as_they_are():
     pd.testing.assert_frame_equal(data.X, simulate(nodes=5, samples=100, random_state=0).X)
 
 
-def test_a_record_tells_its_whole_trial(tmp_path):
+def test_a_record_tells_its_whole_trial(swept):
     (trial,) = trials(1)
-    sweep([trial], Store(tmp_path))
-    (record,) = Store(tmp_path).read().values()
+    record = Store(swept).read()[trial.key]
     assert Trial(**record["trial"]) == trial
     assert record["status"] == "ok"
 
@@ -68,15 +84,14 @@ def test_the_key_changes_with_every_part():
     assert len({trial.key for trial in [base, *others]}) == 5
 
 
-def test_a_failed_trial_is_recorded_as_such_and_not_tried_again_unasked(tmp_path):
+def test_a_failed_trial_is_recorded_as_such_and_not_tried_again_unasked(swept):
     (bad,) = trials(1, degree=99)
-    sweep([bad], Store(tmp_path))
-    (record,) = Store(tmp_path).read().values()
+    record = Store(swept).read()[bad.key]
     assert record["status"] == "failed"
     assert "DAG on 5 nodes" in record["error"]
     assert "result" not in record
-    assert missing(cases([bad]), Store(tmp_path)) == []
-    assert missing(cases([bad]), Store(tmp_path), again=True) == [bad]
+    assert missing(cases([bad]), Store(swept)) == []
+    assert missing(cases([bad]), Store(swept), again=True) == [bad]
 
 
 def test_a_trial_that_takes_too_long_is_recorded_as_such():
@@ -89,52 +104,37 @@ def test_a_fit_that_does_not_converge_is_no_result():
     assert run_trial(Trial(DATA, method, 0))["status"] == "not converged"
 
 
-def test_a_sweep_runs_what_is_missing(tmp_path):
-    store, runs, heard = Store(tmp_path), trials(3), []
-    sweep(runs[:2], store)
-    assert missing(cases(runs), store) == runs[2:]
-    sweep(missing(cases(runs), store), store, on_record=heard.append)
-    assert [record["key"] for record in heard] == [runs[2].key]
+def test_a_sweep_of_two_processes_runs_what_is_missing_and_gives_the_records_of_one(records, swept):
+    runs, heard = trials(5), []
+    assert missing(cases(runs), records) == runs[3:]
+    sweep(missing(cases(runs), records), records, jobs=2, on_record=heard.append)
+    assert {record["key"] for record in heard} == {run.key for run in runs[3:]}
+    one, two = Store(swept).read(), records.read()
+    assert set(two) == {run.key for run in runs}
+    for key in two:
+        assert without_time(one[key]) == without_time(two[key])
 
 
-def test_two_processes_give_the_records_of_one(tmp_path):
-    runs = trials(4)
-    sweep(runs, Store(tmp_path / "one"))
-    sweep(runs, Store(tmp_path / "two"), jobs=2)
-    one, two = (Store(tmp_path / name).read() for name in ("one", "two"))
-    assert {k: without_time(r) for k, r in one.items()} == {
-        k: without_time(r) for k, r in two.items()
-    }
-
-
-def test_packing_keeps_every_record_in_one_file(tmp_path):
-    store = Store(tmp_path)
-    sweep(trials(3), store)
-    before = store.read()
-    store.pack()
-    assert [path.suffix for path in tmp_path.iterdir()] == [".jsonl"]
-    assert store.read() == before
-    sweep(trials(5)[3:], store)
-    store.pack()
-    assert len(store.read()) == 5
-    assert len(list(tmp_path.iterdir())) == 1
-
-
-def test_packing_again_changes_nothing(tmp_path):
-    store = Store(tmp_path)
-    sweep(trials(2), store)
-    store.pack()
-    (packed,) = tmp_path.iterdir()
+def test_packing_keeps_every_record_in_one_file(records, swept):
+    before, folder = records.read(), records.folder
+    assert len(before) == 3
+    records.pack()
+    assert [path.suffix for path in folder.iterdir()] == [".jsonl"]
+    assert records.read() == before
+    for trial in trials(5)[3:]:
+        shutil.copy(swept / f"{trial.key}.json", folder)
+    records.pack()
+    assert len(records.read()) == 5
+    (packed,) = folder.iterdir()
     content = packed.read_bytes()
-    store.pack()
+    records.pack()  # again changes nothing
     assert packed.read_bytes() == content
 
 
-def test_damaged_files_are_passed_over(tmp_path):
-    sweep(trials(1), Store(tmp_path))
-    (tmp_path / "half.json").write_text('{"key": "x", ')
-    (tmp_path / "list.json").write_text("[1]\n")
-    assert len(Store(tmp_path).read()) == 1
+def test_damaged_files_are_passed_over(records):
+    (records.folder / "half.json").write_text('{"key": "x", ')
+    (records.folder / "list.json").write_text("[1]\n")
+    assert len(records.read()) == 3
 
 
 GOOD = {"key": "a", "status": "ok", "result": {}}
@@ -231,11 +231,10 @@ def serving(what):
     return f"""
 import os, signal, time
 from rescore.experiments import sweep
-run = sweep.run_trial
 def odd(trial, limit):
     if trial.seed == 1:
         {what}
-    return run(trial, limit)
+    return {{"key": trial.key, "trial": trial.content, "status": "ok", "result": {{}}}}
 sweep.run_trial = odd
 sweep.serve()
 """
@@ -351,11 +350,11 @@ def test_workers_end_with_the_process_that_started_them(tmp_path, how):
 
 
 def test_two_sweeps_in_one_folder_end_with_every_record_once(tmp_path):
-    code = LONG_SWEEP.replace("5000", "30")
+    code = LONG_SWEEP.replace("5000", "12")
     command = [sys.executable, "-c", code, str(tmp_path), "1"]
     both = [subprocess.Popen(command) for _ in range(2)]
     assert [process.wait(timeout=120) for process in both] == [0, 0]
-    assert len(Store(tmp_path).read()) == 30
+    assert len(Store(tmp_path).read()) == 12
     assert {path.suffix for path in tmp_path.iterdir()} == {".json"}
     assert all(json.loads(path.read_text())["status"] == "ok" for path in tmp_path.iterdir())
 

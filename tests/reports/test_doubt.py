@@ -68,6 +68,7 @@ def test_the_folder_gains_tables_and_a_report_that_can_be_made_again(model, tmp_
     assert back.resampled == found.summary
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_labels_that_repeat_stay_in_their_rows(tmp_path):
     X = table(index=["=u", "v,w"] * 20)
     model = rs.ReScore(rs.Linear(), tau=0.5).fit(X)
@@ -77,6 +78,7 @@ def test_labels_that_repeat_stay_in_their_rows(tmp_path):
     pd.testing.assert_frame_equal(back, found.row_weights, check_names=False)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_new_run_removes_the_tables_of_an_earlier_one(model, tmp_path):
     write_stability(tmp_path, Run(model), rs.bootstrap(model, table(), resamples=3))
     write_run(tmp_path, Run(model))

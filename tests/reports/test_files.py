@@ -47,6 +47,7 @@ def test_every_graph_file_reads_back_exactly(tmp_path, model):
     pd.testing.assert_frame_equal(load(folder).cpdag_, model.cpdag_)
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("some_open", [True, False])
 def test_dagitty_holds_the_class_or_the_coefficients_of_a_dag(tmp_path, model, some_open):
     W = model.adjacency_matrix_
@@ -57,6 +58,7 @@ def test_dagitty_holds_the_class_or_the_coefficients_of_a_dag(tmp_path, model, s
     pd.testing.assert_frame_equal(read_graph(tmp_path / "graph.dagitty"), expected)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_weights_and_history_are_exact(tmp_path):
     labels = ["=1+1", "@x", "-2", "a,b", 'q"'] + [f"r{k}" for k in range(115)]
     model = rs.ReScore(rs.Notears()).fit(
@@ -80,6 +82,7 @@ def test_weights_and_history_are_exact(tmp_path):
 ODD_NAMES = ["=cmd()", "+1-2", "@SUM(A1)", "-x", "'=1", "''@", "\t=1", "\r=1", "\n=1", "-2.5"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_no_name_is_a_formula_in_any_csv_file_and_all_read_back(tmp_path):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(60, len(ODD_NAMES))).cumsum(axis=1), columns=ODD_NAMES)
@@ -99,6 +102,7 @@ def test_no_name_is_a_formula_in_any_csv_file_and_all_read_back(tmp_path):
     assert list(load(tmp_path).adjacency_matrix_.columns) == ODD_NAMES
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_numbers_as_names_become_text_unless_they_clash(tmp_path):
     write_run(tmp_path, Run(rs.Notears().fit(table([1, 2, 3]))))
     assert list(read_graph(tmp_path / "graph.json")) == ["1", "2", "3"]
@@ -119,6 +123,7 @@ def test_a_full_disk_leaves_the_folder_as_it_was(tmp_path, model, monkeypatch):
     assert (tmp_path / "graph.json").read_text() == "old"
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_old_scores_do_not_survive_a_run_without_scores(tmp_path, model):
     scores = rs.evaluate(model.adjacency_matrix_, model)
     assert "scores.json" in write_run(tmp_path, Run(model, scores=scores))

@@ -1,5 +1,6 @@
 import json
 import re
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -29,17 +30,30 @@ def run():
     )  # fmt: skip
 
 
-def test_the_page_of_a_saved_run_is_the_page_of_the_run(run, tmp_path):
-    write_run(tmp_path, run)
-    written = (tmp_path / "report.html").read_text()
-    (tmp_path / "report.html").unlink()
-    result = CliRunner().invoke(app, ["report", str(tmp_path)])
+@pytest.fixture(scope="module")
+def written(run, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    write_run(folder, run)
+    return folder
+
+
+@pytest.fixture
+def saved(written, tmp_path):
+    """The folder of the run, which a test may spoil."""
+    shutil.copytree(written, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+def test_the_page_of_a_saved_run_is_the_page_of_the_run(saved):
+    written = (saved / "report.html").read_text()
+    (saved / "report.html").unlink()
+    result = CliRunner().invoke(app, ["report", str(saved)])
     assert result.exit_code == 0, result.output
     assert "report.html" in result.stdout
-    assert (tmp_path / "report.html").read_text() == written
+    assert (saved / "report.html").read_text() == written
     assert "rescore 0.0.1" in written  # of the fit, not of who shows it
-    answer = CliRunner().invoke(app, ["report", str(tmp_path), "--json"])
-    assert json.loads(answer.stdout) == {"folder": str(tmp_path), "files": ["report.html"]}
+    answer = CliRunner().invoke(app, ["report", str(saved), "--json"])
+    assert json.loads(answer.stdout) == {"folder": str(saved), "files": ["report.html"]}
 
 
 def test_a_saved_run_keeps_which_directions_are_open(tmp_path):
@@ -59,9 +73,8 @@ def test_a_saved_run_keeps_which_directions_are_open(tmp_path):
     assert render_page(read_run(tmp_path)) == written
 
 
-def test_everything_around_the_model_comes_back(run, tmp_path):
-    write_run(tmp_path, run)
-    back = read_run(tmp_path)
+def test_everything_around_the_model_comes_back(run, written):
+    back = read_run(written)
     assert back.groups == run.groups
     assert (back.scores, back.baselines) == (run.scores, run.baselines)
     assert (back.warnings, back.command, back.source) == (run.warnings, run.command, run.source)
@@ -69,10 +82,9 @@ def test_everything_around_the_model_comes_back(run, tmp_path):
     np.testing.assert_array_equal(back.stability, run.stability)
 
 
-def test_a_model_alone_has_a_page_too(run, tmp_path):
-    write_run(tmp_path, run)
-    (tmp_path / "run.json").unlink()
-    assert render_page(read_run(tmp_path)).startswith("<!doctype html>")
+def test_a_model_alone_has_a_page_too(saved):
+    (saved / "run.json").unlink()
+    assert render_page(read_run(saved)).startswith("<!doctype html>")
 
 
 @pytest.mark.parametrize(
@@ -85,16 +97,15 @@ def test_a_model_alone_has_a_page_too(run, tmp_path):
         (lambda about: [], "cannot be used"),
     ],
 )
-def test_a_damaged_file_is_refused_in_a_sentence(run, tmp_path, change, words):
-    write_run(tmp_path, run)
-    about = json.loads((tmp_path / "run.json").read_text())
-    (tmp_path / "run.json").write_text(json.dumps(change(about)))
-    before = (tmp_path / "report.html").read_bytes()
-    result = CliRunner().invoke(app, ["report", str(tmp_path)])
+def test_a_damaged_file_is_refused_in_a_sentence(saved, change, words):
+    about = json.loads((saved / "run.json").read_text())
+    (saved / "run.json").write_text(json.dumps(change(about)))
+    before = (saved / "report.html").read_bytes()
+    result = CliRunner().invoke(app, ["report", str(saved)])
     assert result.exit_code == 2
     assert words in result.stderr
     assert "Fit again" in result.stderr
-    assert (tmp_path / "report.html").read_bytes() == before
+    assert (saved / "report.html").read_bytes() == before
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path):

@@ -9,6 +9,7 @@ from scipy import stats
 import rescore as rs
 from rescore.studies.differences import OUT_OF_BAG, answer, changes, interval, stabilities
 
+RESAMPLES = 6
 METHODS = ["plain", "auto", "exact", "neural", "random"]
 
 
@@ -23,14 +24,25 @@ def heterogeneous():
 
 
 @pytest.fixture(scope="module")
+def small():
+    """Rows of two groups, in the shape of the homogeneous ones."""
+    return rs.simulate(nodes=5, degree=1, samples=300, corrupt=0.08, random_state=101)
+
+
+@pytest.fixture(scope="module")
 def found(heterogeneous):
     return rs.compare(
-        heterogeneous.X, rs.Linear(), truth=heterogeneous.truth, resamples=10, random_state=1
+        heterogeneous.X, rs.Linear(), truth=heterogeneous.truth, resamples=RESAMPLES, random_state=1
     )
 
 
-def test_homogeneous_rows_gain_nothing(homogeneous):
-    result = rs.compare(homogeneous.X, rs.Linear(), resamples=10)
+@pytest.fixture(scope="module")
+def without_gain(homogeneous):
+    return rs.compare(homogeneous.X, rs.Linear(), resamples=10)
+
+
+def test_homogeneous_rows_gain_nothing(without_gain):
+    result = without_gain
     assert result.answer.startswith("No gain beyond chance")
     assert "8 comparisons" in result.answer  # four weightings, likelihood and stability
     auto = result.table.loc["auto"]
@@ -69,7 +81,7 @@ def test_a_gain_is_found_where_there_is_one(found):
 def test_the_table_is_made_of_the_records(found):
     records, table = found.records, found.table
     assert list(table.index) == METHODS
-    assert len(records) == 10 * len(METHODS)
+    assert len(records) == RESAMPLES * len(METHODS)
     shd = records.pivot(index="resample", columns="method", values="shd")
     differences = shd["auto"] - shd["plain"]
     assert table.loc["auto", "shd"] == shd["auto"].mean()
@@ -94,14 +106,13 @@ def test_all_methods_see_the_same_rows_and_the_next_resample_others(homogeneous)
     assert set(times[3:]) <= {1, 2}  # then come rows drawn by weights
 
 
-def test_plain_is_the_learner_itself_scored_on_rows_it_has_not_seen(heterogeneous):
-    result = rs.compare(heterogeneous.X, rs.Linear(), resamples=2, random_state=5)
-    child = np.random.SeedSequence(5).spawn(2)[0]
+def test_plain_is_the_learner_itself_scored_on_rows_it_has_not_seen(found, heterogeneous):
+    child = np.random.SeedSequence(1).spawn(RESAMPLES)[0]
     n = len(heterogeneous.X)
     rows = np.sort(np.random.default_rng(child).integers(n, size=n))
     model = rs.Linear().fit(heterogeneous.X.iloc[rows].reset_index(drop=True))
     held_out = heterogeneous.X.drop(index=np.unique(rows))
-    first = result.records.query("resample == 0 and method == 'plain'").iloc[0]
+    first = found.records.query("resample == 0 and method == 'plain'").iloc[0]
     assert first["log_likelihood"] == pytest.approx(model.score(held_out))
     # With equal weights the model's own equations are the regressions on its graph, but for the
     # coefficients below the threshold.
@@ -124,16 +135,20 @@ def test_the_same_seed_gives_the_same_records_however_many_jobs(homogeneous):
     assert (different.records["log_likelihood"] != one.records["log_likelihood"]).all()
 
 
-def test_the_truth_scores_and_does_nothing_else(heterogeneous, found):
-    other = heterogeneous.truth.T
-    result = rs.compare(heterogeneous.X, rs.Linear(), truth=other, resamples=10, random_state=1)
+def test_the_truth_scores_and_does_nothing_else(homogeneous, without_gain):
+    truth = homogeneous.truth
+    one, other = (
+        rs.compare(homogeneous.X, rs.Linear(), truth=known, resamples=10).records
+        for known in (truth, truth.T)
+    )
     same = ["log_likelihood", "graph_log_likelihood", "stability", "edges", "effective_rows"]
-    pd.testing.assert_frame_equal(result.records[same], found.records[same])
-    assert (result.records["shd"] != found.records["shd"]).any()
+    for records in (one, other):
+        pd.testing.assert_frame_equal(records[same], without_gain.records[same])
+    assert (one["shd"] != other["shd"]).any()
 
 
-def test_groups_add_the_labelled_yardstick_and_weights_reach_fit_and_score(heterogeneous):
-    X, labels = heterogeneous.X, heterogeneous.groups
+def test_groups_add_the_labelled_yardstick_and_weights_reach_fit_and_score(small):
+    X, labels = small.X, small.groups
     result = rs.compare(X, rs.Linear(), groups=labels, resamples=2)
     assert list(result.table.index) == [*METHODS, "inverse-propensity"]
     counts = np.where(np.arange(len(X)) % 2, 2.0, 1.0)

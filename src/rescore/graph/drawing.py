@@ -2,7 +2,7 @@
 
 import io
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -111,10 +111,12 @@ def svg(figure: "Figure") -> str:
     '<?xml'
     """
     import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     # The salt of the ids and the treatment of text can only be set this way; both are put back.
     with matplotlib.rc_context({"svg.hashsalt": "rescore", "svg.fonttype": "none"}):
-        return _saved(figure, format="svg", metadata={"Date": None, "Creator": None}).decode()
+        printed = FigureCanvasSVG(figure).print_svg
+        return _printed(printed, figure, figure.dpi, {"Date": None, "Creator": None}).decode()
 
 
 def png(figure: "Figure", dpi: float = 160) -> bytes:
@@ -125,18 +127,26 @@ def png(figure: "Figure", dpi: float = 160) -> bytes:
     >>> png(draw_graph([[0, 1], [0, 0]], "ab"))[1:4]
     b'PNG'
     """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     width, height = figure.get_size_inches()
     dots = min(MOST_SIDE / max(width, height), (MOST_DOTS / (width * height)) ** 0.5)
-    return _saved(figure, format="png", dpi=min(dpi, dots), metadata={"Software": None})
+    printed = FigureCanvasAgg(figure).print_png
+    return _printed(printed, figure, min(dpi, dots), {"Software": None})
 
 
-def _saved(figure: "Figure", **options: Any) -> bytes:
-    buffer = io.BytesIO()
+def _printed(
+    printed: Callable[..., None], figure: "Figure", dpi: float, metadata: dict[str, None]
+) -> bytes:
+    """What a canvas prints of the figure, drawn once: `savefig` draws it twice to measure it."""
+    buffer, before = io.BytesIO(), figure.dpi
     with warnings.catch_warnings():
         # Names come in every script; one the font lacks is drawn as a box, which says enough.
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
-        figure.savefig(buffer, facecolor=PAPER, **options)
+        figure.set_dpi(dpi)
+        printed(buffer, metadata=metadata)
+        figure.set_dpi(before)
     return buffer.getvalue()
 
 
