@@ -169,12 +169,12 @@ def _parquet() -> bytes:
 
 @cache
 def _graph_text(form: str, *delimiter: str) -> bytes:
-    from rescore.graph import csv, dagitty, formats
+    from rescore.graph import dagitty, formats, io
 
     W = np.triu(np.arange(16.0).reshape(4, 4), 1)
     writers: dict[str, Any] = {
-        "matrix": csv.to_adjacency,
-        "edges": csv.to_edge_list,
+        "matrix": io.to_adjacency,
+        "edges": io.to_edge_list,
         "json": formats.to_json,
         "graphml": formats.to_graphml,
         "dagitty": dagitty.to_dagitty,
