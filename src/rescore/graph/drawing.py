@@ -189,10 +189,8 @@ def _frame(found: Placement) -> tuple[float, float, float, float]:
 
 def _scale(axes: "Axes") -> float:
     """Inches on paper for one in the layout, one at most: names shrink with their boxes."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
-    width, height = figure.get_size_inches() * axes.get_position().size
+    width, height = axes.bbox.size / axes.figure.dpi
     return float(min(1.0, width / (right - left), height / (top - bottom)))
 
 

@@ -86,10 +86,15 @@ def asked_for(params: Mapping[str, Any], needs_groups: bool = False) -> Input:
     """The table that the options of a command ask for."""
     opening = Opening(params["missing"], params["categories"], params.get("seed", 0))
     return read_input(
-        params["data"], FileFormat.of(params), weights=params["weights"], groups=params["groups"],
+        file_of(params), FileFormat.of(params), weights=params["weights"], groups=params["groups"],
         drop=params["drop"] or [], transform=params["transform"] or [],
         exclude=params["exclude"] or "", opening=opening, needs_groups=needs_groups,
     )  # fmt: skip
+
+
+def file_of(params: Mapping[str, Any]) -> Path:
+    """The file of a command; some versions of typer keep it as text among the parameters."""
+    return Path(params["data"])
 
 
 def read_input(
@@ -236,7 +241,7 @@ def _excluded(text: str, n: int) -> NDArray[np.bool_]:
 
 def everything_wrong(params: Mapping[str, Any]) -> Survey | None:
     """What is wrong with the file, all of it; None if it cannot be looked into."""
-    path = params["data"]
+    path = file_of(params)
     found: list[Finding] = []
     try:
         given = FileFormat.of(params)
@@ -345,9 +350,9 @@ def _written(code: str, seen: str, severity: str = "error", **fix: Any) -> Findi
 
 def repeated_lines(params: Mapping[str, Any]) -> int | None:
     """How many rows of the file repeat an earlier one in all columns, those left out included."""
-    if not is_text(params["data"]):
+    if not is_text(file_of(params)):
         return None
-    text = Source(params["data"], **vars(FileFormat.of(params))).text()
+    text = Source(file_of(params), **vars(FileFormat.of(params))).text()
     return len(text.rows) - len({tuple(row) for row in text.rows})
 
 
