@@ -56,7 +56,7 @@ def photograph(browser: Any, page: Path, size: tuple[int, int], path: Path, scri
         browser.execute_script(script)
         time.sleep(1)
     picture = Image.open(io.BytesIO(browser.get_screenshot_as_png())).convert("RGB")
-    picture.quantize(96).save(path, optimize=True)
+    picture.quantize(256).save(path, optimize=True)
 
 
 def main() -> None:

@@ -84,8 +84,6 @@ def test_the_command_reference_names_every_command_and_option():
 def test_the_first_five_minutes_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for words in written_commands(DOCS / "five-minutes.md"):
-        if "--compare" in words:  # a minute of its own, tested with the command line
-            continue
         done = CliRunner().invoke(app, words[1:])
         assert done.exit_code == 0, (words, done.output, done.exception)
     assert Path("run/report.html").is_file()

@@ -40,7 +40,7 @@ SCALE_FINDINGS = {"scale", "scale_ratio"}
 LARGE_CORRELATION = 0.5
 TINY = float(np.finfo(float).tiny)
 ALL_ROWS = pd.Index(["all rows"])
-ROWWISE = {"few_rows", "outlying"}  # findings about rows that nobody has seen
+ROWWISE = {"few_rows", "small_sample", "outlying"}  # findings about rows that nobody has seen
 ROUNDING = 1e-8  # relative asymmetry, or negative share of variance, of a rounded covariance
 HEAVIEST = 10  # rows listed by weight
 
@@ -183,7 +183,7 @@ def learn(
     row_losses = np.full(len(used), np.nan)
     row_losses[used] = likelihood_units(result.losses, prior[used])
     result = prepared.in_own_units(result)
-    told = noticed(_without_levels(kept), prior[used], result, preparation)
+    told = noticed(_without_levels(kept), prior[used], result, preparation, count)
     equations = prepared.equations(numbers, result)
     directions = directions_of(prepared.problem, found, told_by)
     evidence = evidence_of(prepared.problem, found)
@@ -237,12 +237,12 @@ def directions_of(problem: Problem, found: Result, told_by: str | Told) -> Verdi
 
 
 def noticed(
-    table: Table, prior: Matrix, result: Result, preparation: Preparation
+    table: Table, prior: Matrix, result: Result, preparation: Preparation, count: float | None = None
 ) -> tuple[Finding, ...]:
     """What is worth a warning in the data and in what was learned from them."""
     silenced = SCALE_FINDINGS if preparation.standardize else set()
     return (
-        *(found for found in findings(table) if found.code not in silenced),
+        *(found for found in findings(table, count) if found.code not in silenced),
         *_few_heavy_rows(table, prior, result),
         *_empty(table, result, preparation.standardize),
         *_cut(table, result),

@@ -13,6 +13,7 @@ from rescore.solvers.ordered_regression import (
     ordered_graph,
     ordered_graphs,
     parent_sets,
+    screened_parents,
 )
 
 
@@ -225,3 +226,36 @@ def test_a_matrix_that_is_singular_to_working_precision_is_searched_too(monkeypa
     whole = parent_sets(S, order, *free(6), 300.0)
     monkeypatch.setattr("rescore.solvers.ordered_regression.over_all_before", lambda R: None)
     np.testing.assert_array_equal(parent_sets(S, order, *free(6), 300.0), whole)
+
+
+@pytest.mark.parametrize("d", [30, 60])
+def test_with_fewer_rows_than_columns_a_chain_is_found_all_the_same(d):
+    """Regressed on all those before it, every late variable would be explained without rest."""
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(40, d))
+    for j in range(1, d):
+        X[:, j] += X[:, j - 1]
+    shuffle = rng.permutation(d)
+    problem = Problem.unconstrained(X[:, shuffle])
+    W, _ = ordered_graph(problem, problem.prior)
+    found = np.argwhere(W)
+    right = [shuffle[i] + 1 == shuffle[j] for i, j in found]
+    assert is_dag(W)
+    assert len(found) <= d + 3
+    assert sum(right) >= d - 4
+
+
+def test_screened_parents_are_few_known_edges_hold_and_columns_may_change_places():
+    rng = np.random.default_rng(3)
+    factor, allowed, required = rng.normal(size=(25, 3)), *free(50)
+    S = np.cov((factor @ rng.normal(size=(3, 50)) + 0.1 * rng.normal(size=(25, 50))).T)
+    allowed[:, 7], required[4, 5] = False, True
+    found = screened_parents(S, 25.0, allowed, required)
+    assert is_dag(found)
+    assert found.sum(axis=0).max() <= 25 // 5
+    assert found[4, 5]
+    assert not found[:, 7].any()
+    other = rng.permutation(50)
+    known = [each[np.ix_(other, other)] for each in (allowed, required)]
+    again = screened_parents(S[np.ix_(other, other)], 25.0, *known)
+    np.testing.assert_array_equal(again, found[np.ix_(other, other)])

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import rescore as rs
 from rescore.cli import app
+from rescore.tables.convert import DataWarning
 
 FOLDER = Path(__file__).parent / "messy"
 # For each file: what the check must find, and the columns that the graph must have in the end.
@@ -52,9 +53,8 @@ def folder(tmp_path, monkeypatch):
     for file in FOLDER.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     rng = np.random.default_rng(0)
-    rs.simulate(nodes=40, degree=1, samples=30, random_state=3).X.to_csv(
-        tmp_path / "genes.csv", index=False
-    )
+    genes = rs.simulate(nodes=200, degree=1, samples=150, random_state=3).X
+    genes.to_csv(tmp_path / "genes.csv", index=False)
     dose = rng.normal(size=60)
     sheet = pd.DataFrame({"dose": dose, "response": 2 * dose + rng.normal(size=60)})
     sheet["arm"] = rng.choice(["placebo", "drug"], 60)
@@ -89,6 +89,15 @@ def test_the_suggested_command_leads_from_the_file_to_the_report(folder, name):
     if columns is not None:
         assert list(model.adjacency_matrix_) == columns
     assert len(model.causal_graph_.edges) > 0
+
+
+@pytest.mark.parametrize("learner", [rs.Linear(), rs.ReScore()])
+def test_python_warns_of_few_rows_where_fit_was_called(learner):
+    X = pd.read_csv(FOLDER / "twelve.csv")
+    with pytest.warns(DataWarning, match="12 rows for 6 variables") as told:
+        learner.fit(X)
+    assert {one.filename for one in told} == {__file__}
+    assert "small_sample" in {one.code for one in rs.check(X).findings}
 
 
 def test_nothing_is_wrong_once_the_suggestion_is_followed(folder):

@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from rescore.tables.convert import DataWarning
-from rescore.tables.findings import findings
+from rescore.tables.findings import Finding, findings
 from rescore.tables.table import Table, as_table
 from rescore.text import printable
 
@@ -30,8 +30,13 @@ def with_cell(value: object, column: int = 1) -> pd.DataFrame:
     return pd.DataFrame(cells, columns=["a", "b", "c"])
 
 
+def odd(X: object) -> list[Finding]:
+    """What is odd about a table, but that its rows are few."""
+    return [finding for finding in findings(as_table(X)) if finding.code != "small_sample"]
+
+
 def codes(X: object) -> list[str]:
-    return [finding.code for finding in findings(as_table(X))]
+    return [finding.code for finding in odd(X)]
 
 
 REFUSED_VALUES = {
@@ -334,7 +339,7 @@ def test_ten_thousand_characters_are_shortened() -> None:
 def test_constant_column_is_found_without_division_by_zero() -> None:
     X = GOOD.copy()
     X[:, 1] = 0.1  # whose mean is not exactly 0.1
-    (finding,) = findings(as_table(X))
+    (finding,) = odd(X)
     assert (finding.code, finding.columns) == ("constant", ("x1",))
     assert "isolated node" in finding.message
     assert as_table(X).spread.correlation.shape == (2, 2)
@@ -342,7 +347,7 @@ def test_constant_column_is_found_without_division_by_zero() -> None:
 
 def test_all_columns_constant() -> None:
     table = as_table(np.ones((5, 3)))
-    assert [finding.code for finding in findings(table)] == ["constant"]
+    assert codes(table) == ["constant"]
     assert (table.spread.scale_ratio, table.spread.condition_number) == (1.0, 1.0)
 
 
@@ -352,7 +357,7 @@ def test_d_1_has_nothing_to_report() -> None:
 
 def test_duplicated_columns_are_named() -> None:
     X = np.column_stack([GOOD, 5 - 3 * GOOD[:, 1]])
-    (finding,) = findings(as_table(X))
+    (finding,) = odd(X)
     assert (finding.code, set(finding.columns)) == ("duplicated", {"x1", "x3"})
 
 
@@ -360,7 +365,7 @@ def test_collinear_columns_are_named() -> None:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(50, 6))
     X[:, 5] = 2 * X[:, 1] - X[:, 3] + 4
-    (finding,) = findings(as_table(X))
+    (finding,) = odd(X)
     assert (finding.code, set(finding.columns)) == ("collinear", {"x1", "x3", "x5"})
     assert as_table(X).spread.condition_number > 1e12
 

@@ -1,5 +1,6 @@
 """What every learner shares: a fit from X to the learned attributes."""
 
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -129,12 +130,21 @@ class StructureLearner(Answers):
             del self.feature_names_in_
 
     def _warn(self, fitted: Fitted) -> None:
+        level = _levels_to_caller()
         for finding in fitted.findings:
-            warnings.warn(finding.message, DataWarning, stacklevel=4)
+            warnings.warn(finding.message, DataWarning, stacklevel=level)
         if fitted.result.status is not Status.CONVERGED:
             from sklearn.exceptions import ConvergenceWarning
 
-            warnings.warn(fitted.result.status.value, ConvergenceWarning, stacklevel=4)
+            warnings.warn(fitted.result.status.value, ConvergenceWarning, stacklevel=level)
+
+
+def _levels_to_caller() -> int:
+    """How far up the function above this one the code lies that asked for the fit."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("rescore."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -135,6 +135,8 @@ def _first_process() -> int:
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """`numba.njit` with these options, kept on disk wherever that is possible.
 
+    While it runs, other threads do too: a progress bar goes on moving.
+
     Examples
     --------
     >>> @compiled()
@@ -144,6 +146,8 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     6
     """
     from numba import njit
+
+    options = {"nogil": True} | options
 
     def wrap(function: Callable[..., Any]) -> Any:
         try:

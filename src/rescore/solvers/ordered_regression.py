@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 from rescore.graph.dag import precedence
 from rescore.moments import Matrix, Moments, Regression, Rows
 from rescore.protocols import Mask, Problem
+from rescore.solvers.order_search import OrderSearch, edge_price
 
 TINY = float(np.finfo(float).tiny)
 LEAST_SHARE = 1e-30  # of the largest variance: what is less counts as that, lest ratios overflow
 TIE = 1e-9  # relative difference below which two variances count as equal
 NEGLIGIBLE = 1e-12  # share of a variance below which a column is a combination of others
 RIDGE = 1e-10  # trace of noise added to correlations
+FEW_ROWS = 0.4  # variables for each row; beyond it regressing on all those before wastes too many
 MOST_CELLS = 2**20  # of the matrices that are solved in one call
 Indices = NDArray[np.intp]
 Part = tuple[Indices, Indices, Matrix, Matrix]
@@ -62,7 +64,10 @@ def ordered_graphs(
     S = np.stack([each.moments.covariance for each in samples])
     rows = np.array([p.effective_rows(w) for p, w in pairs])
     known = problems[0].allowed, problems[0].required
-    parents = parent_sets(S, least_variance_order(S, *known), *known, rows)
+    if S.shape[-1] > FEW_ROWS * rows.min():
+        parents = np.stack([screened_parents(*each, *known) for each in zip(S, rows, strict=True)])
+    else:
+        parents = parent_sets(S, least_variance_order(S, *known), *known, rows)
     W = beyond_chance(samples, parents, known[1], chance_level(rows, S.shape[-1]))
     return W, [each.moments for each in samples]
 
@@ -180,6 +185,37 @@ def parent_sets(S: Matrix, order: Indices, allowed: Mask, required: Mask, rows: 
         lambda tasks, sets: explained(R, tasks, sets)[0],
     )  # fmt: skip
     return found
+
+
+def screened_parents(S: Matrix, rows: float, allowed: Mask, required: Mask) -> Mask:
+    """Parents (d, d) where the rows are too few to regress on all variables before.
+
+    The order is again that of the least variance left, but by few parents, grown and shrunk among
+    those before, and never more of them than the rows can tell apart.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(12, 30))
+    >>> X[:, 0] += 5 * X[:, 29]
+    >>> anything, nothing = ~np.eye(30, dtype=bool), np.zeros((30, 30), dtype=bool)
+    >>> np.argwhere(screened_parents(np.cov(X.T), 12.0, anything, nothing))
+    array([[29,  0]])
+    """
+    d = len(S)
+    price = edge_price(rows, d, 0.0)
+    search = OrderSearch(S[None], np.full((1, d), rows), allowed, required, price)
+    before = precedence(allowed, required)
+    placed, parents = np.zeros(d, dtype=bool), np.zeros((d, d), dtype=bool)
+    left = np.diag(S).copy()
+    while not placed.all():
+        free = ~placed & ~before[~placed].any(axis=0)
+        j = int(first_of(np.where(free, left, np.inf)[None], S[None])[0])
+        placed[j] = True
+        for v in np.flatnonzero(~placed & allowed[j] & (left > 0)):
+            parents[:, v] = search.parents(int(v), placed)
+            left[v] = search.local(int(v), np.flatnonzero(parents[:, v]))[2][0]
+    return parents
 
 
 def _given_all(R: Matrix, before: Mask) -> tuple[Matrix, Matrix]:

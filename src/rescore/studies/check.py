@@ -24,7 +24,6 @@ from rescore.weight_box import prior_weights, rows_stood_for
 
 SEVERITIES = ("error", "warning", "note")
 REFUSED = (ValueError, TypeError)
-PER_COLUMN = 10  # rows, below which the edges of a variable are hardly determined
 LEFT = 1e-4  # share of a column's variance that the others should leave
 FEW_VALUES, AMONG = 5, 20  # different values, among at least so many rows
 MANY_REPEATED = 0.1  # share of the rows
@@ -262,23 +261,12 @@ def of_table(table: Table, count: float, codes: Codes | None = None) -> list[Fin
     --------
     >>> from rescore.tables.table import as_table
     >>> [found.code for found in of_table(as_table([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]), 3)]
-    ['duplicated', 'small_sample']
+    ['small_sample', 'duplicated']
     """
-    found = findings(table)
+    found = findings(table, count)
     known = {column for one in found for column in one.columns if one.code != "outlying"}
-    more = [*_small_sample(table, count), *_nearly_collinear(table, known), *_row_numbers(table)]
+    more = [*_nearly_collinear(table, known), *_row_numbers(table)]
     return [*found, *more, *_discrete(table), *_small_groups(table, codes)]
-
-
-def _small_sample(table: Table, count: float) -> Iterator[Finding]:
-    n, d = table.values.shape
-    if d <= min(n, count) < PER_COLUMN * d:
-        seen = f"There are {min(n, count):.0f} rows for {d} variables."
-        remedy = (
-            f"Gather {PER_COLUMN} rows or more for each variable, or drop columns; until then "
-            "refit on resampled rows and trust only the edges that come back."
-        )
-        yield Finding("small_sample", seen, remedy=remedy)
 
 
 def _nearly_collinear(table: Table, known: set[object]) -> Iterator[Finding]:

@@ -20,6 +20,8 @@ SINGULAR = 1e-12  # share of a column's variance below which rounding hides whet
 RATIO, TOO_WIDE, TOO_NARROW = 1e3, 1e6, 1e-4  # standard deviations
 OUTLYING = 50.0  # standard deviations of the other cells
 RESCALE = "Fit with standardize=True, or change the units."
+PER_COLUMN = 10  # rows, below which the edges of a variable are hardly determined
+MEANWHILE = "until then refit on resampled rows and trust only the edges that come back"
 FEWEST_TO_STAND_OUT = 20  # rows; with fewer, the others' standard deviation says too little
 CELLS = 2**15  # per block of rows: what is computed from a block stays in the cache
 FEWEST_ROWS = 256  # per block, for wide tables: products of fewer rows are slow
@@ -137,7 +139,7 @@ class Finding:
     --------
     >>> from rescore.tables.table import as_table
     >>> [finding.code for finding in findings(as_table([[1, 5], [2, 5], [4, 5]]))]
-    ['constant']
+    ['constant', 'small_sample']
     """
 
     code: str
@@ -159,21 +161,22 @@ class Finding:
         return f"{self.seen} {self.remedy}".strip()
 
 
-def findings(table: "Table") -> list[Finding]:
+def findings(table: "Table", count: float | None = None) -> list[Finding]:
     """Everything odd about the table, in the order a reader should look at it.
 
-    The codes are constant, few_rows, duplicated, collinear, scale_ratio, scale and outlying.
-    Those on scale do not matter to an estimator that standardises.
+    The codes are constant, few_rows, small_sample, duplicated, collinear, scale_ratio, scale and
+    outlying.  Those on scale do not matter to an estimator that standardises.  ``count`` is how
+    many rows the table stands for, where that is not how many it has.
 
     Examples
     --------
     >>> from rescore.tables.table import as_table
     >>> X = [[1, 0, 1], [0, 2, 2], [3, 1, 4], [1, 1, 2]]
-    >>> print(findings(as_table(X))[0].message)
+    >>> print(findings(as_table(X))[1].message)
     Column 'x2' is an exact linear combination of 'x0', 'x1'. ...
     """
     width = table.spread
-    found = [*_constant(table, width), *_few_rows(table), *_dependent(table, width)]
+    found = [*_constant(table, width), *_few_rows(table, count), *_dependent(table, width)]
     return [*found, *_scales(table, width), *_outlying(table, width)]
 
 
@@ -185,15 +188,19 @@ def _constant(table: "Table", width: Spread) -> Iterator[Finding]:
         yield Finding("constant", seen, columns, remedy, fix={"drop": list(columns)})
 
 
-def _few_rows(table: "Table") -> Iterator[Finding]:
+def _few_rows(table: "Table", count: float | None) -> Iterator[Finding]:
     n, d = table.values.shape
+    told = n if count is None else min(n, round(count))
     if n < d:
         seen = (
             f"There are fewer rows (n = {n}) than columns (d = {d}), so the graph is not determined"
             " by the data alone."
         )
-        remedy = "Gather more rows, drop columns, or raise the penalty."
-        yield Finding("few_rows", seen, remedy=remedy)
+        yield Finding("few_rows", seen, remedy=f"Gather more rows, or drop columns; {MEANWHILE}.")
+    elif told < PER_COLUMN * d:
+        seen = f"There are {told} rows for {d} variables."
+        remedy = f"Gather {PER_COLUMN} rows or more for each, or drop columns; {MEANWHILE}."
+        yield Finding("small_sample", seen, remedy=remedy)
 
 
 def _dependent(table: "Table", width: Spread) -> Iterator[Finding]:
