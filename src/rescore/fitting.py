@@ -237,7 +237,11 @@ def directions_of(problem: Problem, found: Result, told_by: str | Told) -> Verdi
 
 
 def noticed(
-    table: Table, prior: Matrix, result: Result, preparation: Preparation, count: float | None = None
+    table: Table,
+    prior: Matrix,
+    result: Result,
+    preparation: Preparation,
+    count: float | None = None,
 ) -> tuple[Finding, ...]:
     """What is worth a warning in the data and in what was learned from them."""
     silenced = SCALE_FINDINGS if preparation.standardize else set()

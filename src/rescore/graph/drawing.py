@@ -190,7 +190,7 @@ def _frame(found: Placement) -> tuple[float, float, float, float]:
 def _scale(axes: "Axes") -> float:
     """Inches on paper for one in the layout, one at most: names shrink with their boxes."""
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
-    width, height = axes.bbox.size / axes.figure.dpi
+    width, height = (side / axes.figure.dpi for side in axes.bbox.size)
     return float(min(1.0, width / (right - left), height / (top - bottom)))
 
 

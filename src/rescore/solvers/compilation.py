@@ -151,7 +151,7 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     def wrap(function: Callable[..., Any]) -> Any:
         try:
-            made = njit(cache=True, **options)(function)
+            made: Any = njit(cache=True, **options)(function)
         except RuntimeError:  # neither beside the source nor at home is there a place for it
             return njit(**options)(function)
         made._cache = _Forgiving(made._cache)
