@@ -48,6 +48,8 @@ def scanned(ctx: typer.Context) -> "Input":
             f"Rows that are read in passes do not take {flags}. Leave it out, or give one file "
             "that fits in memory, without --memory, --cluster and --keys."
         )
+    if params["cluster"]:  # what is lost is said in one line
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
     output = params["output"]
     table: Any = scan(
         _address(str(params["data"])),

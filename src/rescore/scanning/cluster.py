@@ -1,6 +1,7 @@
 """Passes by the workers of a Dask cluster."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from rescore.scanning.passes import RETRIES, computed
@@ -74,7 +75,7 @@ def _by_threads(scan: Scan, statistic: Any) -> Iterator[tuple[Piece, list[Any]]]
 def _client(scan: Scan) -> Any:
     """The client given, one at the address given, or the one that is in use; None without."""
     try:
-        from distributed import Client, get_client
+        from distributed import Client, default_client, get_client
     except ImportError as error:
         if scan.client is not None:
             raise ImportError('A cluster needs Dask: pip install "rescore[dask]"') from error
@@ -86,6 +87,10 @@ def _client(scan: Scan) -> Any:
             return None
     if not isinstance(scan.client, str):
         return scan.client
+    with suppress(ValueError):  # of an earlier pass
+        known = default_client()
+        if known.status == "running" and known.scheduler.address == scan.client:
+            return known
     try:
         return Client(scan.client, timeout=PATIENCE)
     except OSError as error:
