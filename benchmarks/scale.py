@@ -94,10 +94,7 @@ def fitted(name, source, cap=None):
     model_named(name).fit(rows_of("groups", 3_000, 1, graph()))  # imports and compilation
     if cap:
         resource.setrlimit(resource.RLIMIT_AS, (int(cap), int(cap)))
-    if source.endswith(".npy"):
-        X = np.load(source)
-    else:
-        X = rs.scan(source, memory=cap)
+    X = np.load(source) if source.endswith(".npy") else rs.scan(source, memory=cap)
     before, begun, cpu = peak(), time.perf_counter(), time.process_time()
     model = model_named(name).fit(X)
     told = {
@@ -185,9 +182,8 @@ def memory(records, folder, rows=2_000_000):
             np.save(array, X.to_numpy(dtype=np.float64))
         here, there = apart("fit", name, array, 0), apart("fit", name, home, 0)
         array.unlink()
-        above = [told["peak_mb"] - 0 for told in (here, there)]
-        base = there["before_mb"]
-        share = (above[1] - base) / (above[0] - base)
+        base = there["before_mb"]  # what imports and compiled programs take, whatever the rows
+        share = (there["peak_mb"] - base) / (here["peak_mb"] - base)
         note = (
             f"{here['seconds']:.1f} s and {here['peak_mb']:.0f} MB against {there['seconds']:.1f} "
             f"s and {there['peak_mb']:.0f} MB, imports {base:.0f} MB of each; SHD {here['shd']} "
@@ -215,7 +211,7 @@ def dask(records, folder, rows):
     groups = tuple(Mechanisms(size, 0 * ones, W, v * ones) for size, v in ((9.0, 1.0), (1.0, 0.1)))
     count = Count(ByMechanisms(groups, ones > 0))
     for many in (1, 2, 1, 2):
-        options = {"threads_per_worker": 1, "dashboard_address": None}
+        options = {"threads_per_worker": 1, "dashboard_address": ":0"}
         with Client(n_workers=many, **options) as client:
             Passes(rs.scan(table(folder, "equal", 2_000_000), client=client)).made("warm", count)
             begun = time.perf_counter()

@@ -24,13 +24,13 @@ def write_parts(folder: Path, rows: int = 60_000, parts: int = 3) -> None:
 
 
 def main() -> None:
-    # One command for a cluster on this machine.  For a real one give its address instead:
-    # Client("tcp://scheduler:8786"), which Kubernetes, SLURM and clouds have through dask-kubernetes,
-    # dask-jobqueue and dask-cloudprovider; the files must then be where all workers can read them.
+    # One command for a cluster on this machine.  For a real one give its address instead, as in
+    # Client("tcp://scheduler:8786"): dask-kubernetes, dask-jobqueue (SLURM) and
+    # dask-cloudprovider start one.  All workers must be able to read the files.
     with (
         tempfile.TemporaryDirectory() as place,
         Client(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
         ) as client,
     ):
         folder = Path(place)

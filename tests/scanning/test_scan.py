@@ -84,7 +84,7 @@ def test_workers_of_a_cluster_give_the_same(table, tmp_path, small_blocks):
     distributed = pytest.importorskip("distributed")
     folder = written(table, tmp_path / "many")
     model = rs.ReScore().fit(rs.scan(table))
-    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.Client(n_workers=2, **options) as client:
         alike(rs.ReScore().fit(rs.scan(folder, client=client)), model)
 

@@ -30,7 +30,7 @@ from rescore.text import listing
 LOG = logging.getLogger("rescore.passes")
 AHEAD = 2  # pieces handed out for each worker, so that none waits
 RETRIES = 3  # of a piece whose worker died
-CHUNK = 2**14  # rows of a block whose features are computed at a time
+CHUNK = 2**12  # rows of a block at a time: what is computed from them stays in the cache
 
 
 class Statistic(Protocol):
@@ -174,17 +174,18 @@ class Count:
         """Of a block."""
         if self.unit is not None and self.centre is not None:
             X = (X - self.centre) / self.unit
-        P, likelihood, squares = self.rule(X)
-        if self.expansion is None:
-            mass, mean, scatter = scatters(X, P)
-        else:
-            starts = range(0, len(X), CHUNK)
-            parts = [slice(start, start + CHUNK) for start in starts]
-            each = [scatters(self.expansion(X[part]), P[part]) for part in parts]
-            mass, mean, scatter = each[0]
-            for other in each[1:]:
-                mass, mean, scatter = joined((mass, mean, scatter), other)
-        return Sums(mass, mean, scatter, P.T @ P, np.array(likelihood.sum()), P.T @ squares)
+        total: Any = None
+        for start in range(0, len(X), CHUNK):
+            some = X[start : start + CHUNK]
+            P, likelihood, squares = self.rule(some)
+            F = some if self.expansion is None else self.expansion(some)
+            if total is None:  # near the mean of the block, so that little is lost to rounding
+                near = X.mean(axis=0) if self.expansion is None else F.mean(axis=0)
+            parts = (*sums_around(near, F, P), P.T @ P, likelihood.sum(), P.T @ squares)
+            total = parts if total is None else [a + b for a, b in zip(total, parts, strict=True)]
+        mass, mean, scatter, overlap, likelihood, squares = total
+        rest = overlap, np.array(likelihood), squares
+        return Sums(*centred(near, mass, mean, scatter), *rest)
 
     def added(self, one: Sums, other: Sums) -> Sums:
         """Of both."""
@@ -197,22 +198,31 @@ class Count:
 Scatters = tuple[Matrix, Matrix, Matrix]
 
 
+def sums_around(near: Matrix, X: Matrix, P: Matrix) -> Scatters:
+    """Mass (K,), sums (K, p) and sums of products (K, p, p) of ``X - near`` in groups."""
+    Z = X - near
+    products = np.stack([(Z * p[:, None]).T @ Z for p in P.T] if P.shape[1] > 1 else [Z.T @ Z])
+    return P.sum(axis=0), P.T @ Z, products
+
+
+def centred(near: Matrix, mass: Matrix, total: Matrix, products: Matrix) -> Scatters:
+    """Mass (K,), means (K, p) and sums of squares around them (K, p, p)."""
+    away = total / np.maximum(mass, 1e-300)[:, None]
+    products = products - mass[:, None, None] * away[:, :, None] * away[:, None, :]
+    return mass, near + away, (products + products.transpose(0, 2, 1)) / 2
+
+
 def scatters(X: Matrix, P: Matrix) -> Scatters:
     """Mass (K,), means (K, p) and sums of squares around them (K, p, p) of rows in groups.
 
     Examples
     --------
-    >>> scatters(np.array([[1.0], [3.0]]), np.array([[1.0, 0.0], [1.0, 0.0]]))
-    (array([2., 0.]), array([[2.], [0.]]), array([[[2.]], [[0.]]]))
+    >>> mass, mean, scatter = scatters(np.array([[1.0], [3.0]]), np.array([[1.0, 0], [1.0, 0]]))
+    >>> mass, mean[0], scatter[0]
+    (array([2., 0.]), array([2.]), array([[2.]]))
     """
-    mass = P.sum(axis=0)
-    mean = P.T @ X / np.maximum(mass, 1e-300)[:, None]
-    root = np.sqrt(P)
-    scatter = np.empty((len(mass), X.shape[1], X.shape[1]))
-    for k in range(len(mass)):
-        Z = X - mean[k] if P.shape[1] == 1 else (X - mean[k]) * root[:, k, None]
-        scatter[k] = Z.T @ Z
-    return mass, mean, scatter
+    near = X.mean(axis=0)
+    return centred(near, *sums_around(near, X, P))
 
 
 def joined(one: Any, other: Any) -> Scatters:
