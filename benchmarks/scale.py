@@ -76,9 +76,15 @@ def table(folder, kind, rows):
     return home
 
 
-def peak():
-    """Megabytes, the most that this process has held."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+def held(what="VmRSS"):
+    """Megabytes that this process holds, or with VmHWM the most since `forget_peak`."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(what)) * 1024 / 1e6
+
+
+def forget_peak():
+    """What compilation took is no part of a fit."""
+    Path("/proc/self/clear_refs").write_text("5")
 
 
 def model_named(name):
@@ -87,21 +93,22 @@ def model_named(name):
     return rs.Linear() if name == "Linear" else rs.ReScore()
 
 
-def fitted(name, source, cap=None):
+def fitted(name, source, cap=None, keep=None):
     """Fit in this process, under a limit of address space if one is given; print what it took."""
     import rescore as rs
 
     model_named(name).fit(rows_of("groups", 3_000, 1, graph()))  # imports and compilation
     if cap:
         resource.setrlimit(resource.RLIMIT_AS, (int(cap), int(cap)))
-    X = np.load(source) if source.endswith(".npy") else rs.scan(source, memory=cap)
-    before, begun, cpu = peak(), time.perf_counter(), time.process_time()
+    X = np.load(source) if source.endswith(".npy") else rs.scan(source, memory=cap, keep=keep)
+    forget_peak()
+    before, begun, cpu = held(), time.perf_counter(), time.process_time()
     model = model_named(name).fit(X)
     told = {
         "seconds": time.perf_counter() - begun,
         "cpu": time.process_time() - cpu,
         "before_mb": before,
-        "peak_mb": peak(),
+        "peak_mb": held("VmHWM"),
         "shd": rs.evaluate(graph(), model.adjacency_matrix_.to_numpy()).shd,
         "passes": model.diagnostics_.get("passes", {}).get("count", 0),
         "groups": model.diagnostics_["weighting"].get("groups", 1),
@@ -130,7 +137,8 @@ def capped(records, folder, rows, cap):
         setting = f"{name}, {kind}, {size:.1f} GB under {cap}"
         if records.missing("capped", setting, rows):
             home = table(folder, kind, rows)
-            told = apart("fit", name, home, bytes_of(cap), ARROW_DEFAULT_MEMORY_POOL="system")
+            kept = Path(folder, f"kept-{kind}-{rows}")  # an interrupted measurement goes on
+            told = apart("fit", name, home, bytes_of(cap), kept, ARROW_DEFAULT_MEMORY_POOL="system")
             note = (
                 f"{told['seconds']:.0f} s, {told['passes']} passes, peak {told['peak_mb']:.0f} MB"
             )
@@ -182,7 +190,7 @@ def memory(records, folder, rows=2_000_000):
             np.save(array, X.to_numpy(dtype=np.float64))
         here, there = apart("fit", name, array, 0), apart("fit", name, home, 0)
         array.unlink()
-        base = there["before_mb"]  # what imports and compiled programs take, whatever the rows
+        base = there["before_mb"]  # imports and compiled programs
         share = (there["peak_mb"] - base) / (here["peak_mb"] - base)
         note = (
             f"{here['seconds']:.1f} s and {here['peak_mb']:.0f} MB against {there['seconds']:.1f} "
@@ -230,12 +238,13 @@ def wide_fitted(d, n):
     rs.Linear().fit(rows_of("equal", 500, 1, graph()))
     W = graph(d, 1)
     X = rows_of("equal", n, 2, W).astype(np.float64)
-    before, begun = peak(), time.perf_counter()
+    forget_peak()
+    before, begun = held(), time.perf_counter()
     model = rs.Linear(noise="equal").fit(X)
     told = {
         "seconds": time.perf_counter() - begun,
         "before_mb": before,
-        "peak_mb": peak(),
+        "peak_mb": held("VmHWM"),
         "shd": rs.evaluate(W, model.adjacency_matrix_.to_numpy()).shd,
     }
     print(json.dumps(told))
@@ -252,8 +261,8 @@ def wide(records, d=2_000, n=5_000):
 def main():
     warnings.simplefilter("ignore")
     if sys.argv[1:2] == ["fit"]:
-        name, source, cap = sys.argv[2:5]
-        return fitted(name, source, float(cap) or None)
+        name, source, cap, *keep = sys.argv[2:]
+        return fitted(name, source, float(cap) or None, *keep)
     if sys.argv[1:2] == ["wide-fit"]:
         return wide_fitted(*map(int, sys.argv[2:4]))
     parser = argparse.ArgumentParser()

@@ -179,8 +179,8 @@ class Count:
             some = X[start : start + CHUNK]
             P, likelihood, squares = self.rule(some)
             F = some if self.expansion is None else self.expansion(some)
-            if total is None:  # near the mean of the block, so that little is lost to rounding
-                near = X.mean(axis=0) if self.expansion is None else F.mean(axis=0)
+            if total is None:  # near the mean, so that little is lost to rounding
+                near = F.mean(axis=0)
             parts = (*sums_around(near, F, P), P.T @ P, likelihood.sum(), P.T @ squares)
             total = parts if total is None else [a + b for a, b in zip(total, parts, strict=True)]
         mass, mean, scatter, overlap, likelihood, squares = total
