@@ -3,6 +3,7 @@
 import json
 import runpy
 import shlex
+import sys
 import warnings
 import zipfile
 from pathlib import Path
@@ -173,3 +174,15 @@ def test_too_many_rows_left_out_are_refused(messy):
     for rows, words in (("0-149", "exclude fewer"), ("150", "the last of 150 is 149")):
         with pytest.raises(ValueError, match=words):
             asked_for(recipe_of([*STEPS[:2], {"do": "exclude", "rows": rows}]).params(messy))
+
+
+def test_without_the_extra_the_command_says_what_to_install(monkeypatch, capsys):
+    for name in ("starlette", "starlette.applications", "rescore.app.server"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert app(["app", "--no-browser"], standalone_mode=False) == 2
+    assert 'pip install "rescore[app]"' in capsys.readouterr().err
+
+
+def test_a_table_that_is_not_there_is_told_before_anything_is_served(capsys):
+    assert app(["app", "nowhere.csv", "--no-browser"], standalone_mode=False) == 2
+    assert "There is no file 'nowhere.csv'" in capsys.readouterr().err

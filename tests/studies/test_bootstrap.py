@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import rescore as rs
 from rescore.protocols import Status
-from rescore.studies.bootstrap import _study, draw, fitted, resample, rows_behind
+from rescore.studies.bootstrap import draw, fitted, resample, rows_behind, study_of
 from rescore.studies.edge_shares import Outcome, edge_table, row_table
 
 D = 6
@@ -87,7 +87,7 @@ def test_permuted_columns_permute_the_shares(model, X):
     ids=str,
 )
 def test_other_learners_find_what_fit_finds_on_the_rows_themselves(X, model):
-    study = _study(model, X, "bootstrap", None, None)
+    study = study_of(model, X, "bootstrap", None, None)
     for seed in seeds(3):
         outcome = resample(study, seed)
         alone = study.model.fit(repeated(X, outcome.counts))
@@ -102,7 +102,7 @@ def test_other_learners_find_what_fit_finds_on_the_rows_themselves(X, model):
 
 def test_weights_that_are_no_counts_go_with_their_rows(X):
     s = np.random.default_rng(0).uniform(0.5, 2, size=len(X))
-    study = _study(rs.Linear(), X, "bootstrap", s, None)
+    study = study_of(rs.Linear(), X, "bootstrap", s, None)
     counts = study.draw(seeds(1)[0])
     rows = np.repeat(np.arange(len(X)), counts)
     alone = study.model.fit(X.iloc[rows].reset_index(drop=True), sample_weight=s[rows])
@@ -131,7 +131,7 @@ def test_functions_see_the_rows_of_the_resample_once(X):
         return np.zeros((D, D))
 
     rs.bootstrap(note, X, resamples=2)
-    study = _study(rs.Linear(), X, "bootstrap", None, None)
+    study = study_of(rs.Linear(), X, "bootstrap", None, None)
     for Z, seed in zip(seen, seeds(2), strict=True):
         np.testing.assert_array_equal(Z, repeated(X, study.draw(seed)))
 
@@ -195,7 +195,7 @@ def test_the_model_is_not_changed(X):
 def test_row_weights_by_brute_force_also_with_labels_that_repeat(X):
     twice = X.set_axis(np.arange(len(X)) % 7)
     result = rs.bootstrap(rs.ReScore(rs.Linear(), tau=0.5), twice, resamples=8)
-    study = _study(rs.ReScore(rs.Linear(), tau=0.5), X, "bootstrap", None, None)
+    study = study_of(rs.ReScore(rs.Linear(), tau=0.5), X, "bootstrap", None, None)
     outcomes = [resample(study, seed) for seed in seeds(8)]
     pd.testing.assert_index_equal(result.row_weights.index, twice.index)
     for i, line in enumerate(result.row_weights.itertuples(index=False)):

@@ -1,4 +1,4 @@
-"""The command line: ``rescore check | advise | fit | report | simulate | evaluate`` and more.
+"""The command line: ``rescore check | advise | fit | report | app | simulate`` and more.
 
 Nothing heavy is imported before a command runs, so that ``rescore --help`` answers at once.
 """
@@ -16,6 +16,7 @@ from rescore.cli.guard import GuardedGroup
 from rescore.cli.learners import LearnerCommand
 from rescore.cli.reproduce import reproduce_command
 from rescore.cli.truth import evaluate_command, simulate_command
+from rescore.cli.workbench import app_command
 
 __all__ = ["app", "run"]
 
@@ -30,6 +31,7 @@ app.command("check")(check_command)
 app.command("advise")(advise_command)
 app.command("fit", cls=LearnerCommand)(fit_command)
 app.command("report")(report_command)
+app.command("app")(app_command)
 app.command("simulate")(simulate_command)
 app.command("evaluate")(evaluate_command)
 app.command("reproduce")(reproduce_command)

@@ -33,7 +33,10 @@ __all__ = ["render_page"]
 
 MARKS = {FIRM: "firm", OPEN: "open", FRAGILE: "fragile", MADE: "made"}  # classes of the page
 MOST_EDGES = 50  # of the forbidden or required ones that are listed
-SCRIPTS = ("vendor/cytoscape.min.js", "details.js", "graph.js")
+SCRIPTS = (
+    "vendor/cytoscape.min.js",
+    *("edge_details.js", "details.js", "graph_view.js", "graph.js"),
+)
 
 
 def render_page(run: Run) -> str:

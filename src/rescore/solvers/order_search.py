@@ -19,6 +19,7 @@ from rescore.protocols import Mask, Problem
 ROWS_PER_PARENT = 5  # rows a variable must have for every parent
 MOST_PARENTS = 60
 FIRST_NODES, FIRST_BRANCHES = 4096, 65536  # room in the forest of parent sets; doubled when full
+SMALL = 8  # variables for which that is plenty: of more, as a full forest is grown from its roots
 ENOUGH = 2  # starts that end at the best score before no more are tried
 SAME = 1e-6  # scores closer than this, in log-likelihood, are the same
 
@@ -83,7 +84,8 @@ class OrderSearch:
             float(self.penalty),
             most,
         )
-        self._grow(FIRST_NODES, FIRST_BRANCHES)
+        times = max(1, len(pooled) // SMALL)
+        self._grow(times * FIRST_NODES, times * FIRST_BRANCHES)
 
     def best(self, starts: int, first: NDArray[np.int64] | None = None) -> Ordered:
         """The least score of several starts, or of fewer if the best has been found twice."""

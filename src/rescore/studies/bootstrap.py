@@ -79,12 +79,11 @@ def bootstrap(
     cause effect  edge adjacent direction       coefficient
      rain  grass 100 %    100 %     100 % 2.01 [1.94, 2.08]
     """
-    study = _study(model, X, scheme, sample_weight, groups)
+    study = study_of(model, X, scheme, sample_weight, groups)
     count = check_integer("resamples", resamples, at_least=1)
-    seeds = np.random.SeedSequence(check_integer("random_state", random_state, at_least=0))
     found: list[Outcome] = []
     try:
-        for outcome in _outcomes(study, seeds.spawn(count), Refits(n_jobs, on_resample)):
+        for outcome in outcomes(study, count, random_state, Refits(n_jobs, on_resample)):
             found.append(outcome)
     except KeyboardInterrupt:
         if not found:
@@ -120,13 +119,18 @@ class Study:
         return draw(self.rows, self.scheme, self.codes, np.random.default_rng(seed))
 
 
-def _outcomes(
-    study: Study, seeds: list[np.random.SeedSequence], refits: Refits
+def outcomes(
+    study: Study, count: int, random_state: int, refits: Refits
 ) -> Generator[Outcome, None, None]:
-    return refits.made(resample, ((study, seed) for seed in seeds))
+    """One resample after the other; the first of many are those of few."""
+    seeds = np.random.SeedSequence(check_integer("random_state", random_state, at_least=0))
+    return refits.made(resample, ((study, seed) for seed in seeds.spawn(count)))
 
 
-def _study(model: Any, X: Any, scheme: str, sample_weight: Any, groups: Any) -> Study:
+def study_of(
+    model: Any, X: Any, scheme: str = "bootstrap", sample_weight: Any = None, groups: Any = None
+) -> Study:
+    """What was given to `bootstrap`, checked."""
     known = clone(model if isinstance(model, StructureLearner) else as_learner(model))
     check_groups(known, groups)
     given = Given.of(X, sample_weight, groups, opening_of(known))

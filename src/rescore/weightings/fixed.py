@@ -1,11 +1,12 @@
-"""Weights that no loss moves: equal, of random rows, or the same for every known group."""
+"""Weights that no loss moves: equal, kept, of random rows, the same for every known group."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from rescore.moments import Matrix
+from rescore.moments import Matrix, Weights
 from rescore.protocols import Losses, Problem
 from rescore.validation import check_integer, check_number
 from rescore.weight_box import equal_groups, heaviest
@@ -36,6 +37,39 @@ class Uniform:
     def explain(self, state: None) -> dict[str, Any]:
         """Nothing was decided."""
         return {}
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """The weights of rows (n,) or cells (n, d) that an earlier fit ended with, and why.
+
+    A graph that should differ in an edge or two is found again without weighing the rows anew.
+
+    Examples
+    --------
+    >>> problem = Problem.unconstrained(np.eye(2))
+    >>> Kept(np.array([0.25, 0.75])).step(problem, lambda: np.ones((2, 2)), None)[0]
+    array([0.25, 0.75])
+    """
+
+    weights: Weights
+    why: Mapping[str, Any] = field(default_factory=dict)
+    tau: float = 1e-9
+
+    def init(self, n: int, d: int) -> None:
+        """Nothing to remember."""
+
+    def step(self, problem: Problem, losses: Losses, state: None) -> tuple[Weights, None]:
+        """The weights, whatever the losses."""
+        if self.weights.shape[0] != problem.rows.shape[0]:
+            raise ValueError(
+                f"There are weights of {self.weights.shape[0]} rows for {problem.rows.shape[0]}."
+            )
+        return self.weights, None
+
+    def explain(self, state: None) -> dict[str, Any]:
+        """What the earlier fit said of them."""
+        return dict(self.why)
 
 
 @dataclass(frozen=True)

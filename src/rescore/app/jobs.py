@@ -1,0 +1,491 @@
+"""What a process of the workbench does: it reads tables, fits, resamples, draws; one job at a time.
+
+Jobs come as lines of JSON on stdin, what is found goes back as lines of JSON: ``progress`` now and
+then, and one ``done`` or ``failed``.  A line ``stop`` ends a job between two of its steps.
+"""
+
+import inspect
+import json
+import os
+import re
+import select
+import sys
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rescore.app.looks import apart, columns_of, listed, refuse_wide, rows_shown, selected
+from rescore.app.recipe import Recipe, recipe_of
+from rescore.known_edges import Knowledge
+from rescore.learners import load_learner
+from rescore.moments import Cells, Weights
+from rescore.reports.graph_data import graph_data
+from rescore.reports.run import Run, some_rows
+from rescore.studies.table_input import Input, asked_for, examined
+from rescore.text import printable
+from rescore.verdicts import trust
+
+__all__ = ["Bench", "main"]
+
+Progress = Callable[[Mapping[str, Any]], None]
+FITS = "fits"
+SLOW = 2.0  # seconds of a fit, from which its model is kept for exports
+EVERY = 0.8  # seconds between two tellings of resamples
+MOST_COSTS = 24  # constraints whose cost is looked for
+CHOICES = (
+    "Linear", "Notears", "Dagma", "Golem", "GES", "Additive", "GaussianProcess", "NotearsMLP",
+    "GranDAG", "DICD", "CDNOD", "SortNRegress",
+)  # fmt: skip
+HIDDEN = ("missing", "categories", "random_state")  # told elsewhere, or always the same
+FAULTS = (ValueError, TypeError, OSError, ImportError, np.linalg.LinAlgError)
+
+
+class StoppedError(Exception):
+    """Nobody waits for this job any more."""
+
+
+class Bench:
+    """The table of a session and what was fitted to it last.
+
+    A job is a method that takes the steps of a session, more of what it needs, and a function to
+    call with progress.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._input: tuple[str, Input] | None = None  # one table at a time
+        self._model: tuple[str, Any] | None = None  # one that took long
+
+    def table(self, recipe: Recipe, path: Path) -> Input:
+        """What the fit starts from, read again only where the recipe of the rows changed."""
+        key = recipe.rows_key(recipe.excluded, str(path.stat().st_mtime_ns))
+        if self._input is None or self._input[0] != key:
+            self._input = None  # make room first
+            needs = bool(recipe.model().needs_groups)
+            self._input = key, asked_for(recipe.params(path), needs)
+        return self._input[1]
+
+    def columns(self, recipe: Recipe, path: Path, tell: Progress) -> dict[str, Any]:
+        """Every column of the file."""
+        return columns_of(recipe.params(path) | {"drop": [], "groups": None, "transform": []})
+
+    def findings(self, recipe: Recipe, path: Path, tell: Progress) -> dict[str, Any]:
+        """All that a check finds, each with what would mend it; and all of that together."""
+        found, settings = examined(recipe.params(path))
+        told = [
+            {"code": one.code, "severity": one.severity, "seen": one.seen, "remedy": one.remedy,
+             "columns": [str(name) for name in one.columns], "fix": dict(one.fix)}
+            for one in found.findings
+        ]  # fmt: skip
+        errors = [one.fix for one in found.findings if one.severity == "error"]
+        return {"ok": found.ok, "findings": told, "mends": all(errors), "settings": settings}
+
+    def fit(self, recipe: Recipe, path: Path, tell: Progress, key: str) -> dict[str, Any]:
+        """The whole fit, as the script and the command make it."""
+        table, model, begun = self.table(recipe, path), recipe.model(), time.monotonic()
+
+        def on_step(record: Mapping[str, Any]) -> None:
+            tell({"step": int(record["step"]), "edges": int(record["edges"])})
+
+        model.fit(table.X, on_step=on_step, **table.known_to(model))
+        seconds = time.monotonic() - begun
+        self._model = (key, model) if seconds > SLOW else None
+        self._keep(key, model)
+        told = _told(recipe, model, table, seconds, some_rows(table.X.values))
+        return told | {"quick": False}
+
+    def quick(
+        self, recipe: Recipe, path: Path, tell: Progress, key: str, before: str
+    ) -> dict[str, Any] | None:
+        """The graph with the weights of an earlier fit, or equal ones, from one search.
+
+        None where even that takes long.
+        """
+        begun = time.monotonic()
+        table = self.table(recipe, path)
+        model = self._quick_model(recipe, table, before)
+        if model is None:
+            return None
+        model.fit(table.X, sample_weight=table.sample_weight)
+        told = _told(recipe, model, table, time.monotonic() - begun)
+        return told | {"quick": True, "kept": bool(before)}
+
+    def costs(
+        self, recipe: Recipe, path: Path, tell: Progress, key: str
+    ) -> list[dict[str, Any]] | None:
+        """What the log-likelihood would gain without each constraint, all others kept."""
+        table = self.table(recipe, path)
+        here = self._likelihood(recipe, table, key)
+        if here is None:
+            return None
+        found = []
+        for what, without in _without_each(recipe)[:MOST_COSTS]:
+            there = self._likelihood(without, table, key)
+            if there is not None:
+                found.append(what | {"cost": there - here})
+                tell({"costs": found})
+        return found
+
+    def bootstrap(
+        self, recipe: Recipe, path: Path, tell: Progress, key: str, resamples: int
+    ) -> dict[str, Any]:
+        """Shares of resamples with every edge, told as they come, and the verdicts that follow."""
+        from rescore.studies.bootstrap import outcomes, study_of
+        from rescore.studies.edge_shares import summarised
+        from rescore.studies.refit import Refits
+
+        table, model = self.table(recipe, path), self._fitted(recipe, path, key)
+        run, told = Run(model), table.known_to(model)
+        study = study_of(model, table.X, **told)
+        found, last = [], time.monotonic()
+        for outcome in outcomes(study, int(resamples), 0, Refits(1, None)):
+            found.append(replace(outcome, weight=None))
+            if time.monotonic() - last > EVERY:
+                shares = run.with_stability(summarised(found, study.given.X, study.scheme, False))
+                tell(_doubts(shares, len(found), resamples))
+                last = time.monotonic()
+        whole = run.with_stability(summarised(found, study.given.X, study.scheme, False))
+        return _doubts(whole, len(found), resamples)
+
+    def compare(
+        self, recipe: Recipe, path: Path, tell: Progress, learners: list[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """The edges that other learners find in the same rows, one learner after the other."""
+        table = self.table(recipe, path)
+        found: list[dict[str, Any]] = []
+        for each in learners:
+            begun = time.monotonic()
+            try:
+                model = replace(recipe, learner=str(each["name"]), options={},
+                                around=dict(each.get("around") or {})).model()  # fmt: skip
+                model.fit(table.X, **table.known_to(model))
+                told: dict[str, Any] = {"edges": _edges(model)}
+            except FAULTS as error:
+                told = {"error": str(error)}
+            seconds = round(time.monotonic() - begun, 2)
+            found.append({"name": each["name"], "around": each.get("around"), "seconds": seconds,
+                          **told})  # fmt: skip
+            tell({"compared": found})
+        return found
+
+    def rows(
+        self, recipe: Recipe, path: Path, tell: Progress, key: str, choice: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Some rows with their values, and what sets them apart."""
+        table, kept = self.table(recipe, path), self._kept(key)
+        if kept is None:
+            raise ValueError("The rows of this fit are not known yet. Wait for the fit to end.")
+        w, used = kept["weight"], kept["weight"] > 0
+        losses = np.load(self._place(key, "losses.npy"), mmap_mode="r", allow_pickle=False)
+        labels = None if table.groups is None else np.asarray(table.groups, dtype=object)
+        group = kept["membership"].argmax(axis=1) if "membership" in kept else None
+        chosen = selected(choice, w, kept["loss"], group, labels, used)
+        names = table.X.names
+        return {
+            "names": [str(name) for name in names],
+            "bars": apart(table.X.values, names, losses, chosen, used),
+            **listed(table.X.values, w, kept["loss"], chosen, int(used.sum())),
+            "others": some_rows(table.X.values[used & ~chosen]).values,
+        }
+
+    def export(
+        self, recipe: Recipe, path: Path, tell: Progress, key: str, source: str, command: str
+    ) -> str:
+        """All files of a run, the report among them, in a folder of the session; its path."""
+        from rescore.reports.folder import write_run
+        from rescore.studies.check import check
+
+        table, model = self.table(recipe, path), self._fitted(recipe, path, key)
+        found = check(table.X, table.sample_weight, table.groups).findings
+        run = Run(
+            model, table.groups, command=command, source=source, findings=found,
+            rows=some_rows(table.X.values),
+        )  # fmt: skip
+        target = self._place(key, "run")
+        write_run(target, run)
+        return str(target)
+
+    def _fitted(self, recipe: Recipe, path: Path, key: str) -> Any:
+        """The model of a fit: the one that was kept, or fitted once more."""
+        if self._model is not None and self._model[0] == key:
+            return self._model[1]
+        table, model = self.table(recipe, path), recipe.model()
+        return model.fit(table.X, **table.known_to(model))
+
+    def _likelihood(self, recipe: Recipe, table: Input, key: str) -> float | None:
+        model = self._quick_model(recipe, table, key)
+        if model is None:
+            return None
+        model.fit(table.X, sample_weight=table.sample_weight)
+        return _likelihood(model, table)
+
+    def _quick_model(self, recipe: Recipe, table: Input, before: str) -> Any:
+        """The learner around the weights that an earlier fit ended with, or around equal ones.
+
+        None if some rows had none then, and where a fit is slow even so.
+        """
+        from rescore.learners.rescore import ReScore
+        from rescore.weightings.fixed import Kept, Uniform
+
+        kind, kept = load_learner(recipe.learner), self._kept(before)
+        n, d = table.X.values.shape
+        used = np.ones(n, bool) if table.sample_weight is None else table.sample_weight > 0
+        if not kind.linear or not kind.weighs_rows or used.sum() <= 2 * d or table.X.levels:
+            return None  # of few rows some may be merged, categories have places of their own
+        weights = np.ones(1) if kept is None else _cut(kept, used, d)
+        if weights is None:
+            return None
+        given = recipe.learner_settings()
+        if "n_starts" in kind._get_param_names():
+            given["n_starts"] = 1
+        known = {} if recipe.knowledge == Knowledge() else {"knowledge": recipe.knowledge}
+        why = {} if kept is None else json.loads(str(kept["why"]))
+        alike = isinstance(weights, np.ndarray) and np.ptp(weights) == 0
+        return ReScore(kind(**given, **known), weighting=Uniform() if alike else Kept(weights, why))
+
+    def _keep(self, key: str, model: Any) -> None:
+        """What later jobs ask of this fit: weights, groups and losses of the rows."""
+        self._place(key, "").mkdir(parents=True, exist_ok=True)
+        w, cells = model.sample_weight_.to_numpy(), model._cell_weight
+        weighting = model.diagnostics_["weighting"].items()  # its sentence tells the interventions
+        told = {k: v for k, v in weighting if k not in ("membership", "interventions")}
+        found = {"weight": w, "loss": model.row_losses_.to_numpy(), "why": np.array(_json(told))}
+        if isinstance(cells, Cells):
+            found |= {"membership": cells.membership, "precision": cells.precision}
+        elif cells is not None:
+            found["cells"] = np.asarray(cells)
+        np.save(self._place(key, "losses.npy"), model.losses_.to_numpy().astype(np.float32))
+        np.savez(self._place(key, "rows.npz"), **found)
+
+    def _kept(self, key: str) -> Any:
+        if not key or not self._place(key, "rows.npz").is_file():
+            return None
+        with np.load(self._place(key, "rows.npz"), allow_pickle=False) as found:
+            return dict(found)
+
+    def _place(self, key: str, name: str) -> Path:
+        if not key.isalnum():
+            raise ValueError("That is no name of a fit.")
+        return self.folder / FITS / key / name
+
+
+def _cut(kept: Mapping[str, Any], used: Any, d: int) -> Weights | None:
+    """The weights of the rows that are left; None if some of them had none."""
+    w = kept["weight"]
+    if len(w) != len(used) or (w[used] <= 0).any():
+        return None
+    if "membership" in kept:
+        M, precision = kept["membership"][used], kept["precision"]
+        if precision.shape[1] != d:
+            return None
+        M = M / M.sum()
+        return Cells(M, precision * d / (M.sum(axis=0) @ precision).sum())
+    if "cells" in kept:
+        cells = kept["cells"][used]
+        return np.asarray(cells * d / cells.sum()) if cells.shape[1] == d else None
+    return np.asarray(w[used] / w[used].sum())
+
+
+def _likelihood(model: Any, table: Input) -> float:
+    """Of all rows that count, in nats."""
+    prior = table.sample_weight
+    n = len(table.X.values) if prior is None else int((np.asarray(prior) > 0).sum())
+    return n * float(model.score(table.X, sample_weight=prior))
+
+
+def _without_each(recipe: Recipe) -> list[tuple[dict[str, Any], Recipe]]:
+    """Every constraint, and what is asked for without it."""
+    lines: list[tuple[dict[str, Any], Recipe]] = []
+    for word in ("forbidden", "required"):
+        known = getattr(recipe, word)
+        for edge in known:
+            rest = tuple(each for each in known if each != edge)
+            changed: dict[str, Any] = {word: rest}
+            lines.append(({"kind": word, "edge": list(edge)}, replace(recipe, **changed)))
+    if recipe.tiers:
+        lines.append(({"kind": "tiers"}, replace(recipe, tiers=(), forbid_within=())))
+    return lines
+
+
+def _told(
+    recipe: Recipe, model: Any, table: Input, seconds: float, rows: Any = None
+) -> dict[str, Any]:
+    """The graph and the figures of a fit, for the page."""
+    run = Run(model, rows=rows)
+    diagnostics = model.diagnostics_
+    used = np.ones(len(table.X.values), bool)
+    if table.sample_weight is not None:
+        used = np.asarray(table.sample_weight) > 0
+    weighting = dict(diagnostics["weighting"])
+    group = weighting.pop("membership", None)
+    w, loss = model.sample_weight_.to_numpy(), model.row_losses_.to_numpy()
+    return {
+        "graph": graph_data(run),
+        "likelihood": _likelihood(model, table),
+        "edges": len(run.edges),
+        "seconds": round(seconds, 3),
+        "status": diagnostics["status"],
+        "converged": diagnostics["converged"],
+        "trust": trust(run.edges),
+        "noise": (diagnostics.get("noise") or {}).get("summary", ""),
+        "weighting": json.loads(_json(weighting)),
+        "effective": diagnostics["effective_rows"],
+        "warnings": [printable(one["message"], 500) for one in diagnostics["warnings"]],
+        "learner": recipe.learner,
+        "rows": rows_shown(w, loss, None if group is None else np.asarray(group), used),
+        "labels": _labels(table),
+    }
+
+
+def _labels(table: Input) -> list[str] | None:
+    if table.groups is None:
+        return None
+    found = list(dict.fromkeys(str(label) for label in table.groups))
+    return found[:50]
+
+
+def _doubts(run: Run, done: int, asked: int) -> dict[str, Any]:
+    """What resamples say of every edge, and of pairs that the graph has not."""
+    shares = np.asarray(run.stability)
+    names = [str(name) for name in run.model.adjacency_matrix_.columns]
+    seen = [
+        [names[i], names[j], round(float(shares[i, j]), 4)]
+        for i, j in np.argwhere(shares > 0.05).tolist()
+    ]
+    wanted = ["cause", "effect", "stability", "direction", "verdict", "why"]
+    lines = run.edges[wanted].to_dict("records")
+    lines = [{k: None if v != v else v for k, v in line.items()} for line in lines]
+    return {"done": done, "of": asked, "edges": lines, "shares": seen, "trust": trust(run.edges)}
+
+
+def _edges(model: Any) -> list[list[Any]]:
+    W, known = model.adjacency_matrix_, model.cpdag_.to_numpy()
+    names = [str(name) for name in W.columns]
+    return [
+        [names[i], names[j], float(W.iloc[i, j]), not bool(known[i, j] and known[j, i])]
+        for i, j in np.argwhere(W.to_numpy() != 0).tolist()
+    ]
+
+
+def _json(data: Any) -> str:
+    """As JSON, what is no number as none, numbers of numpy as those of Python."""
+    return json.dumps(_plain(data), allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(each) for each in value]
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else None
+    return value if value is None or isinstance(value, str) else str(value)
+
+
+def _stop_asked() -> bool:
+    ready, _, _ = select.select([sys.stdin], [], [], 0)
+    return bool(ready)
+
+
+def warm_up() -> None:
+    """Load what the first fit would load, so that no click waits for it."""
+    from rescore.learners.rescore import ReScore
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3)) @ np.triu(np.ones((3, 3)))
+    for noise in ("auto", "unequal"):
+        graph_data(Run(ReScore(load_learner("Linear")(noise)).fit(X)))
+
+
+def learners() -> list[dict[str, Any]]:
+    """What can be chosen to learn: the first sentence of each, and its simple parameters."""
+    found = []
+    for name in CHOICES:
+        kind = load_learner(name)
+        first = " ".join((kind.__doc__ or "").strip().split("\n\n")[0].split())
+        found.append(
+            {"name": name, "told": first, "linear": kind.linear, "groups": kind.needs_groups,
+             "weighs": kind.weighs_rows, "options": _options(kind)}
+        )  # fmt: skip
+    return found
+
+
+def _options(kind: Any) -> list[dict[str, Any]]:
+    """The parameters that are numbers, words or switches, with what the docstring says of them."""
+    own = inspect.signature(kind.__init__).parameters
+    about = inspect.cleandoc(kind.__doc__ or "")
+    told = dict(re.findall(r"^(\w+) : .*\n((?:    .*\n)+)", about, re.MULTILINE))
+    return [
+        {"name": name, "default": one.default, "told": " ".join(told.get(name, "").split())}
+        for name, one in own.items()
+        if isinstance(one.default, bool | int | float | str) and name not in HIDDEN
+    ]
+
+
+def example(folder: Path) -> str:
+    """The proteins of Sachs et al. (2005) as a table of the session; its name."""
+    from rescore.data import load_sachs
+
+    data = load_sachs()
+    data.X.assign(condition=data.groups).to_csv(folder / "table.csv", index=False)
+    return "sachs.csv"
+
+
+ALONE: dict[str, Callable[[], Any]] = {"warm_up": warm_up, "learners": learners}
+
+
+def main() -> None:
+    """Answer one line after the other until there are no more."""
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever libraries print is no answer
+    bench = Bench(Path(sys.argv[1]))
+
+    def say(kind: str, value: Any) -> None:
+        out.write(_json({kind: value}) + "\n")
+        out.flush()
+
+    def tell(value: Mapping[str, Any]) -> None:
+        if _stop_asked():
+            raise StoppedError
+        say("progress", value)
+
+    warnings.simplefilter("ignore")
+    say("progress", {"ready": True})
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if "stop" in asked:
+            continue  # of a job that has ended by itself
+        try:
+            say("done", _answer(bench, asked, tell))
+        except StoppedError:
+            say("failed", {"stopped": True})
+        except FAULTS as error:
+            say("failed", {"sentence": str(error) or type(error).__name__})
+        except Exception as error:
+            what = f"{type(error).__name__}: {error} (unexpected)"
+            say("failed", {"sentence": printable(what, 1000)})
+
+
+def _answer(bench: Bench, asked: dict[str, Any], tell: Progress) -> Any:
+    if asked["job"] == "example":
+        return example(bench.folder)
+    if asked["job"] in ALONE:
+        return ALONE[asked["job"]]()
+    recipe = recipe_of(asked.pop("steps"))
+    path = bench.folder / asked.pop("table")
+    if asked["job"] in ("columns", "findings"):
+        refuse_wide(recipe.params(path))
+    return getattr(bench, asked.pop("job"))(recipe, path, tell, **asked)
+
+
+if __name__ == "__main__":
+    main()

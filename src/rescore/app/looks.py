@@ -1,0 +1,222 @@
+"""A table and the rows of a fit as data for a page: histograms, weights, what sets rows apart."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rescore.moments import Matrix
+from rescore.studies.table_input import FileFormat, everything_wrong, in_ranges, row_numbers
+from rescore.tables.files import Source, is_text, read_table
+from rescore.tables.survey import CATEGORY, NUMBERS, Column
+from rescore.text import printable
+
+__all__ = ["MOST_COLUMNS", "apart", "columns_of", "listed", "refuse_wide", "rows_shown", "selected"]
+
+MOST_COLUMNS = 1000  # that the workbench shows
+BINS = 24
+MOST_LEVELS = 12  # bars of a category
+MOST_ROWS = 4000  # in the picture of weights
+MOST_LISTED = 200  # rows with their values
+Rows = NDArray[np.bool_]
+
+
+def columns_of(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Every column of a file, those left out too: kind, histogram, missing cells.
+
+    The file is read as it is written, and if that cannot be in the way that its faults suggest.
+    """
+    path, given = params["data"], FileFormat.of(params)
+    if not is_text(path) and path.suffix == ".parquet":
+        return _of_frame(read_table(path, as_found=True))
+    try:
+        return _of_frame(read_table(path, **vars(given)))
+    except (ValueError, TypeError):
+        wrong = everything_wrong({**params, "drop": [], "groups": None})
+        settings = {} if wrong is None else dict(wrong.settings)
+        known = {name: settings[name] for name in vars(given) if name in settings and name != "na"}
+        written = replace(given, **known)
+        text = Source(path, **vars(written)).text()
+        columns = [
+            _of_column(Column.of(name, text.column(j), written.decimal, written.thousands,
+                                 written.na))
+            for j, name in enumerate(text.names)
+        ]  # fmt: skip
+        return {"rows": len(text.rows), "columns": columns}
+
+
+def refuse_wide(params: Mapping[str, Any]) -> None:
+    """A header of very many names is refused before anything is made of it."""
+    if not is_text(params["data"]):
+        return
+    source = Source(params["data"], encoding=params["encoding"])
+    first = source.raw.split(b"\n", 1)[0]
+    wide = 1 + max(first.count(mark) for mark in (b",", b";", b"\t"))
+    if wide > MOST_COLUMNS:
+        raise ValueError(
+            f"The table has about {wide:,} columns; the workbench shows up to {MOST_COLUMNS:,}. "
+            "Choose some of them, or use `rescore fit`."
+        )
+
+
+def _of_frame(frame: pd.DataFrame) -> dict[str, Any]:
+    if frame.shape[1] > MOST_COLUMNS:
+        raise ValueError(f"The table has {frame.shape[1]:,} columns; give up to {MOST_COLUMNS:,}.")
+    columns = []
+    for name in frame.columns:
+        cells = frame[name]
+        if pd.api.types.is_numeric_dtype(cells.dtype):
+            values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+            columns.append(_numbers(str(name), values, int(np.isnan(values).sum())))
+        else:
+            gone = cells.isna()
+            columns.append(_words(str(name), CATEGORY, cells[~gone].astype(str), int(gone.sum())))
+    return {"rows": len(frame), "columns": columns}
+
+
+def _of_column(column: Column) -> dict[str, Any]:
+    missing = int(column.missing.sum())
+    if column.kind == NUMBERS:
+        return _numbers(column.name, column.values, missing, int(column.faulty.sum()))
+    words = pd.Series(column.words()).dropna()
+    return _words(column.name, column.kind, words, missing)
+
+
+def _numbers(name: str, values: Matrix, missing: int, faulty: int = 0) -> dict[str, Any]:
+    there = values[np.isfinite(values)]
+    told = {"name": name, "kind": NUMBERS, "missing": missing, "faulty": faulty}
+    if not len(there):
+        return told | {"bars": []}
+    low, high = float(there.min()), float(there.max())
+    bins = np.histogram(there, BINS, (low, high) if high > low else (low - 0.5, low + 0.5))[0]
+    return told | {
+        "bars": bins.tolist(), "low": low, "high": high, "mean": float(there.mean()),
+        "different": int(min(len(np.unique(there)), 10_000)),
+        "positive": bool(low > 0), "whole": bool((there == np.round(there)).all()),
+    }  # fmt: skip
+
+
+def _words(name: str, kind: str, words: pd.Series, missing: int) -> dict[str, Any]:
+    counts = words.value_counts()
+    shown = counts.head(MOST_LEVELS)
+    return {
+        "name": name, "kind": kind, "missing": missing, "faulty": 0, "different": len(counts),
+        "bars": [int(count) for count in shown],
+        "levels": [printable(level, 40) for level in shown.index],
+    }  # fmt: skip
+
+
+def rows_shown(
+    weight: Matrix, loss: Matrix, group: NDArray[Any] | None, used: Rows
+) -> dict[str, Any]:
+    """Weights × n, losses and groups of the rows that a picture shows: the heaviest, and others.
+
+    Examples
+    --------
+    >>> one = np.ones(3)
+    >>> rows_shown(one / 3, one, None, one > 0)["weight"]
+    [1.0, 1.0, 1.0]
+    """
+    n = len(weight)
+    places = np.arange(n)
+    if n > MOST_ROWS:
+        heavy = np.argsort(-weight, kind="stable")[: MOST_ROWS // 2]
+        evenly = np.linspace(0, n - 1, MOST_ROWS // 2).astype(int)
+        places = np.union1d(heavy, evenly)
+    relative = weight * used.sum()
+    digits = [float(f"{x:.4g}") for x in relative[places]]
+    return {
+        "of": n, "used": int(used.sum()), "place": places.tolist(), "weight": digits,
+        "loss": [None if x != x else float(f"{x:.4g}") for x in loss[places]],
+        "group": None if group is None else group[places].tolist(),
+        "out": np.flatnonzero(~used[places]).tolist(),
+    }  # fmt: skip
+
+
+def selected(
+    choice: Mapping[str, Any],
+    weight: Matrix,
+    loss: Matrix,
+    group: NDArray[Any] | None,
+    labels: NDArray[Any] | None,
+    used: Rows,
+) -> Rows:
+    """The rows that a choice means, of those that are not left out.
+
+    Examples
+    --------
+    >>> w, rows = np.array([0.1, 0.6, 0.3]), np.ones(3, dtype=bool)
+    >>> selected({"heaviest": 0.34}, w, w, None, None, rows)
+    array([False,  True, False])
+    """
+    n = len(weight)
+    out = np.zeros(n, dtype=bool)
+    if "rows" in choice:
+        rows = [row for row in row_numbers(str(choice["rows"])) if row < n]
+        out[rows] = True
+    elif "group" in choice and group is not None:
+        out = np.asarray(group == int(choice["group"]))
+    elif "label" in choice and labels is not None:
+        out = np.asarray(labels == str(choice["label"]))
+    else:
+        by = {"heaviest": weight, "lightest": -weight, "worst": np.nan_to_num(loss)}
+        name = next((word for word in by if word in choice), None)
+        if name is None:
+            raise ValueError("Rows are chosen by weight, loss, group, label or number.")
+        share = min(max(float(choice[name]), 0.0), 1.0)
+        order = np.argsort(-np.where(used, by[name], -np.inf), kind="stable")
+        out[order[: max(1, round(share * used.sum()))]] = True
+    return np.asarray(out & used)
+
+
+def apart(
+    values: Matrix, names: tuple[Any, ...], losses: Matrix, chosen: Rows, used: Rows
+) -> list[dict[str, Any]]:
+    """For every variable how the chosen rows differ from the others, what differs most first.
+
+    ``level``: the difference of the means, in standard deviations of all rows.  ``noise``: the
+    deviation of what the graph leaves unexplained, as a multiple of that of the others.
+
+    Examples
+    --------
+    >>> x = np.array([[0.0], [0.1], [-0.1], [9.0]])
+    >>> rows = np.ones(4, dtype=bool)
+    >>> [bar] = apart(x, ("a",), np.ones((4, 1)), x[:, 0] > 5, rows)
+    >>> bar["name"], round(bar["level"], 1), bar["noise"]
+    ('a', 2.3, 1.0)
+    """
+    rest = used & ~chosen
+    if not chosen.any() or not rest.any():
+        return []
+    mine, others = values[chosen], values[rest]
+    deviation = values[used].std(axis=0)
+    level = (mine.mean(axis=0) - others.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    left, right = (np.nanmean(losses[rows], axis=0) for rows in (chosen, rest))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        noise = np.sqrt(left / right)
+    noise = np.where(np.isfinite(noise) & (noise > 0), noise, 1.0)
+    order = np.argsort(-np.maximum(np.abs(level), np.abs(np.log2(noise))), kind="stable")
+    return [
+        {"name": str(names[j]), "level": float(level[j]), "noise": float(noise[j]),
+         "mean": float(mine[:, j].mean()), "others": float(others[:, j].mean())}
+        for j in order
+    ]  # fmt: skip
+
+
+def listed(values: Matrix, weight: Matrix, loss: Matrix, chosen: Rows, n: int) -> dict[str, Any]:
+    """The heaviest of the chosen rows with their values, and all of them as a text."""
+    places = np.flatnonzero(chosen)
+    first = places[np.argsort(-weight[places], kind="stable")][:MOST_LISTED]
+    return {
+        "count": len(places),
+        "rows": in_ranges(places.tolist()),
+        "listed": [
+            {"row": int(i), "weight": float(f"{n * weight[i]:.3g}"),
+             "loss": None if loss[i] != loss[i] else float(f"{loss[i]:.3g}"),
+             "values": [float(f"{x:.4g}") for x in values[i]]}
+            for i in first
+        ],
+    }  # fmt: skip
