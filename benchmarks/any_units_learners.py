@@ -29,6 +29,7 @@ PLAIN = {
     "Notears": rs.Notears(),
     "Golem": rs.Golem(),
     "Dagma": rs.Dagma(),
+    "Additive": rs.Additive(),
 }
 OURS = PLAIN | {f"ReScore({name})": rs.ReScore(model) for name, model in PLAIN.items()}
 
