@@ -5,18 +5,23 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from rescore.solvers.gaussian_orders import Costs, parents, threshold
+from rescore.solvers.lasso import inside
 from rescore.solvers.relevance import (
+    ENTRY,
     JITTER,
+    RELAXED,
     Fit,
+    Prior,
     Target,
+    _gradient,
+    _half_inverse,
     cost,
+    factored,
     fresh,
-    inside,
     kernel,
+    learned,
     maximise,
-    negative_evidence,
     predictor,
-    prior,
 )
 
 
@@ -31,6 +36,12 @@ def target():
 @pytest.fixture
 def theta():
     return np.array([0.8, 0.3, 0.1, 1.5, 0.2, -1.0])
+
+
+def negative_evidence(theta, target, dtype=np.float32):
+    """``½ yᵀ C⁻¹ y + ½ log |C|`` and its gradient (d + 2,)."""
+    parts = factored(theta, target, dtype)
+    return parts.value, _gradient(theta, target, parts, _half_inverse(parts.factor))
 
 
 def test_the_evidence_is_that_of_scikit_learn(target, theta):
@@ -81,7 +92,7 @@ def test_the_search_ends_where_no_input_would_help(target):
     fit = maximise(target, every, fresh(every), 100)
     assert fit.cost < cost(fresh(every), target)
     assert (fit.stake[fit.relevance == 0] < 0.1).all()
-    fit, worth = parents(target, fit, np.zeros(4, dtype=bool), least=4.0)
+    fit, worth = parents(target, fit, np.zeros(4, dtype=bool), 4.0, Prior())
     assert list(np.flatnonzero(worth)) == [0, 1]
 
 
@@ -91,7 +102,7 @@ def test_scoring_ends_where_a_quasi_newton_method_ends_too(target):
 
     def objective(theta):
         value, gradient = negative_evidence(theta, target, np.float64)
-        return value + prior(theta)[0], gradient + prior(theta)[1]
+        return value + RELAXED.value(theta), gradient + RELAXED.slope(theta)
 
     bounds = [(0.0, 50.0 if free else 0.0) for free in inputs] + [(-6, 6), (-7, 1)]
     options = {"ftol": 1e-13, "gtol": 1e-7}
@@ -121,8 +132,8 @@ def test_a_step_inside_the_box_is_the_least_there():
 
 def test_all_go_where_nothing_is_worth_it_but_what_is_required(target, theta):
     required = np.array([False, False, True, False])
-    fit = Fit(cost(theta, target), theta, np.zeros(4))
-    fit, worth = parents(target, fit, required, least=1e9)
+    fit = Fit(cost(theta, target), theta, np.zeros(4), np.zeros(5))
+    fit, worth = parents(target, fit, required, 1e9, Prior())
     assert set(np.flatnonzero(worth)) <= {2}
 
 
@@ -135,3 +146,49 @@ def test_forbidden_causes_are_no_candidates(target):
 
 def test_more_pairs_ask_for_more_evidence():
     assert threshold(0.5, 1000) > threshold(0.5, 100) > threshold(5, 100)
+
+
+@pytest.mark.parametrize("relaxed", [False, True])
+def test_the_slope_of_the_prior_is_that_of_finite_differences(theta, relaxed):
+    prior = Prior(2.0, 0.7, 0.3, 0.5, relaxed)
+    for k, step in enumerate(1e-6 * np.eye(6)):
+        change = prior.value(theta + step) - prior.value(theta - step)
+        assert prior.slope(theta)[k] == pytest.approx(change / 2e-6, rel=1e-5)
+
+
+def test_an_input_that_is_not_there_costs_nothing(theta):
+    prior = Prior(ratio=0.4, width=0.1)
+    theta[:-2] = 0.0, 1.0, 0.0, 0.0
+    one = prior.value(theta)
+    theta[1] = 0.0
+    assert prior.value(theta) == pytest.approx(one)  # relevance one is the level
+
+
+def test_relations_that_agree_make_a_narrow_prior():
+    """Inputs of the same relevance; those not worth enough have no say."""
+    theta = np.array([2.0, 3.0, 0.1, 0.9, 0.4])
+    fit = Fit(0.0, theta, np.array([50.0, 50.0, 0.1]), np.full(4, 0.01))
+    few, many = (learned([fit] * k, sure=4.0) for k in (1, 30))
+    assert many.spread < 0.5 * few.spread
+    assert many.width < 0.5 * few.width
+    assert many.level == pytest.approx(np.log1p(np.array([2.0, 3.0]) / ENTRY).mean())
+    assert many.ratio == pytest.approx(0.5)
+    assert learned([fit], sure=100.0) == Prior()
+
+
+def test_many_weak_causes_are_kept_by_what_other_relations_show():
+    """Six inputs that show themselves only together: each alone looks idle where any relevance,
+    however small, is as likely as any other; a prior from other relations tells."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(300, 6)).astype(np.float32)
+    K = np.exp(-np.square(X[:, None] - X).sum(axis=2) / 2) + 1e-6 * np.eye(300)
+    y = np.linalg.cholesky(K) @ rng.normal(size=300) + rng.normal(size=300)
+    one = Target(X, (y / y.std()).astype(np.float32), np.ones(300))
+    every = np.ones(6, dtype=bool)
+
+    def kept(prior):
+        found = maximise(one, every, fresh(every), 30, prior)
+        return (parents(one, found, ~every, 4.0, prior)[1] > 0).sum()
+
+    assert kept(Prior(spread=3.0)) == 0
+    assert kept(Prior(spread=0.3, width=0.3)) >= 5

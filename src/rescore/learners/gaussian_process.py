@@ -22,12 +22,11 @@ from rescore.solvers.gaussian_orders import (
     threshold,
     total,
 )
-from rescore.solvers.relevance import Fit, Target, fresh, predictor
+from rescore.solvers.relevance import Fit, Prior, Target, fresh, learned, predictor
 from rescore.validation import check_integer, check_number, check_seed
 
 LEVELS = 500, 1000  # rows on which orders are compared first, before all rows decide
 ROUNDS = 4  # of moves in the order on each of them, at most
-FAINT = 0.25  # share of the evidence asked for below which an input goes on fewer rows already
 FAINTEST = 1e-6  # of a row that counts as one: what a cell of weight zero counts
 
 
@@ -37,8 +36,8 @@ class GaussianProcess(Unpenalised):
 
     Every variable is a smooth function of its causes plus noise, ``x_j = f_j(causes) + e_j``,
     with a Gaussian process for f_j: a length scale for each cause, an amplitude and a noise
-    variance of its own, all learned.  `Additive` and small networks (`NotearsMLP`) propose orders
-    of the variables; all that come before a variable are its candidates at once; variables move
+    variance of its own, all learned, and with them what relations have in common.  `Additive` and
+    small networks (`NotearsMLP`) propose orders of the variables; all that come before a variable are its candidates at once; variables move
     to where the evidence is best; and in the end a cause stays if the evidence
     without it is worse than chance allows.  Units make no difference to the evidence, they only
     help to propose orders.  The strength of an edge is the log evidence that it is worth.
@@ -156,7 +155,7 @@ class GaussianProcessBackbone:
         """No edges."""
         inputs = prepare(problem)
         d = len(inputs.columns)
-        nothing = Fit(0.0, fresh(np.zeros(d, dtype=bool)), np.zeros(d))
+        nothing = Fit(0.0, fresh(np.zeros(d, dtype=bool)), np.zeros(d), np.zeros(d + 1))
         start = Found(tuple(range(d)), dict.fromkeys(range(d), nothing))
         return State(_Search(inputs, start))
 
@@ -174,9 +173,8 @@ class GaussianProcessBackbone:
             found = improved(search.costs, search.found, required, least, search.fewer)
             return self._told(search._replace(found=found, round=search.round + 1))
         if not self._last(search):
-            search = self._cut(search, required, FAINT * self._least(problem))
             return self._told(self._at_level(problem, w, search, search.level + 1))
-        return self._told(self._cut(search, required, self._least(problem)), Status.CONVERGED)
+        return self._told(self._cut(problem, search, required), Status.CONVERGED)
 
     def losses(self, problem: Problem, state: State) -> Matrix:
         """The squared noise (n, d) of every row, as its prediction from the others shows it."""
@@ -244,7 +242,7 @@ class GaussianProcessBackbone:
         """The best of the proposed orders, by evidence on few rows."""
         inputs = search.inputs
         required = inputs.inward(problem.required)
-        costs = self._costs(problem, w, search)
+        costs = self._costs(problem, w, search, Prior())
         place = np.argsort(inputs.columns)
         proposed = [[int(place[v]) for v in order] for order in self._orders(problem, w)]
         by_spread = [] if proposed else [list(range(len(place)))]
@@ -275,7 +273,8 @@ class GaussianProcessBackbone:
     def _at_level(self, problem: Problem, w: Weights, search: _Search, level: int) -> _Search:
         """The same order, fitted anew to so many rows that count in this way."""
         fewer = search.costs if level > search.level else None
-        costs = self._costs(problem, w, search._replace(level=level))
+        prior = self._learned(problem, search)
+        costs = self._costs(problem, w, search._replace(level=level), prior)
         rivals = [search.found]
         if level == 1 and search.proposed is not None:
             rivals.append(search.proposed)
@@ -294,17 +293,23 @@ class GaussianProcessBackbone:
         found = again.found._replace(moves=search.found.moves)
         return again._replace(found=found, round=search.round)
 
-    def _costs(self, problem: Problem, w: Weights, search: _Search) -> Costs:
+    def _learned(self, problem: Problem, search: _Search) -> Prior:
+        """What the relations found so far have in common."""
+        return learned(search.found.fits.values(), self._least(problem))
+
+    def _costs(self, problem: Problem, w: Weights, search: _Search, prior: Prior) -> Costs:
         inputs, rows = search.inputs, self._rows(search)
         noise = _noise(problem, w, inputs)[rows]
         few = len(rows) <= LEVELS[-1]
-        return Costs(inputs.X[rows], noise, inputs.inward(problem.allowed), thorough=few)
+        return Costs(inputs.X[rows], noise, inputs.inward(problem.allowed), prior, few)
 
-    def _cut(self, search: _Search, required: Mask, least: float) -> _Search:
-        """The parents that are each worth so much."""
+    def _cut(self, problem: Problem, search: _Search, required: Mask) -> _Search:
+        """The parents that are each worth what chance would not give."""
         worth, kept = np.zeros(required.shape), {}
+        least, prior = self._least(problem), self._learned(problem, search)
         for j, fit in search.found.fits.items():
-            kept[j], worth[:, j] = parents(search.costs.target(j), fit, required[:, j], least)
+            target = search.costs.target(j)
+            kept[j], worth[:, j] = parents(target, fit, required[:, j], least, prior)
         return search._replace(found=search.found._replace(fits=kept), worth=worth)
 
 

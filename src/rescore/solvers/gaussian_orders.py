@@ -14,13 +14,17 @@ from numpy.typing import NDArray
 
 from rescore.moments import Matrix
 from rescore.protocols import Mask
-from rescore.solvers.relevance import ENTRY, Fit, Target, cost, fresh, maximise
+from rescore.solvers.relevance import ENTRY, Fit, Prior, Target, cost, fresh, maximise
 
 STEPS = 30  # of a fit, at most
+ROUGH = 0.3  # log evidence: steps that promise less are not taken while inputs are looked for
+SETTLED = 0.1  # and while orders are compared
 HELPS = 0.5  # log evidence that an input promises, from which it is tried
 IDLE = 0.2  # log evidence of an input below which a fit without it is not made anew
-HOPE = 15.0  # log evidence that a variable may lose on its way to a better place
-DOUBT = 10.0  # log evidence that a move may lose on fewer rows, to be tried on more
+HOPE = 8.0  # log evidence that a variable may lose on its way to a better place
+DOUBT = 5.0  # log evidence that a move may lose on fewer rows, to be tried on more
+LITTLE = 5.0  # log evidence of an input, on average, below which a fit may be a makeshift
+CLEAR = 10.0  # log evidence of an input, to second order, from which it is not asked for exactly
 CERTAIN = 4.0  # thresholds that an edge is worth, the others as they are: it needs no refit
 
 Order = tuple[int, ...]
@@ -51,8 +55,10 @@ class Costs:
     X: NDArray[np.float32]  # (n, d), columns of deviation one
     noise: Matrix  # (n, d), relative size of every cell's noise variance
     allowed: Mask  # (d, d)
+    prior: Prior = field(default_factory=Prior)
     thorough: bool = True  # fits are tried from more than one start
     known: dict[tuple[int, frozenset[int]], Fit] = field(default_factory=dict)
+    trials: dict[tuple[int, bytes], dict[np.intp, float]] = field(default_factory=dict)
 
     def target(self, j: int) -> Target:
         """Variable j, to be explained."""
@@ -73,29 +79,56 @@ class Costs:
         return self.known[key]
 
     def _fit(self, j: int, candidates: Mask, near: Fit | None, start: Fit | None) -> Fit:
-        tried = []
         if near is not None and (len(near.inputs) > 0 or start is not None):
-            if self._same(candidates, near):
+            if self._same(j, candidates, near):
                 return _without(near, ~candidates)
-            if self.thorough or start is None:
-                tried.append(self._nearby(j, candidates, near))
-        if start is not None:
-            tried.append(self._again(j, candidates, start))
-        new = near is None or self._promising(candidates, near).any()
-        once = near is None or start is None
-        # where fewer rows showed nothing, more of them may show much at once
-        blank = near is None and start is not None and len(start.inputs) == 0
-        if not tried or blank or (self.thorough and new and once):
+            starts = [near] if start is None else [near, start]
+            if not self.thorough:
+                starts = [min(starts, key=lambda one: self._at_once(j, candidates, one))]
+        else:
+            starts = [] if start is None else [start]
+        tried = [self._again(j, candidates, one) for one in starts]
+        if not tried or self._anew(j, candidates, near, start, tried[-1]):
             tried.append(self._from_nothing(j, candidates))
         return min(tried, key=lambda one: one.cost)
 
-    def _promising(self, candidates: Mask, fit: Fit) -> Mask:
-        return candidates & (fit.relevance == 0) & (fit.stake > HELPS)
+    def _anew(
+        self, j: int, candidates: Mask, near: Fit | None, start: Fit | None, found: Fit
+    ) -> bool:
+        """Whether a fresh fit is worth its time."""
+        if near is None:  # where fewer rows showed little, more of them may show much at once
+            return self.thorough or self._makeshift(j, found)
+        new = self._promising(j, candidates, near).any()
+        return self.thorough and bool(new) and start is None and self._makeshift(j, found)
 
-    def _same(self, candidates: Mask, near: Fit) -> bool:
+    def _makeshift(self, j: int, fit: Fit) -> bool:
+        """Whether the inputs show so little that others may show more."""
+        return self.fit(j, ()).cost - fit.cost < LITTLE * max(len(fit.inputs), 1)
+
+    def _at_once(self, j: int, candidates: Mask, start: Fit) -> float:
+        """The cost of a fit as it stands, but for inputs that are no candidates."""
+        return cost(_without(start, ~candidates).theta, self.target(j), self.prior)
+
+    def _promising(self, j: int, candidates: Mask, fit: Fit) -> Mask:
+        """Those that would help a little at once, or as much as inputs do."""
+        out = candidates & (fit.relevance == 0)
+        promising = out & (fit.stake > HELPS)
+        key = j, fit.theta.tobytes()
+        tried = self.trials.setdefault(key, {})
+        for i in np.flatnonzero(out & ~promising) if self._makeshift(j, fit) else ():
+            if i not in tried:
+                theta = fit.theta.copy()
+                theta[i] = self.prior.relevance
+                tried[i] = fit.cost - cost(theta, self.target(j), self.prior)
+            promising[i] = tried[i] > 0
+        return promising
+
+    def _same(self, j: int, candidates: Mask, near: Fit) -> bool:
         """Whether neither what is lost nor what is gained matters."""
         lost = (near.relevance > 0) & ~candidates
-        return not ((near.stake[lost] > IDLE).any() or self._promising(candidates, near).any())
+        if (near.stake[lost] > IDLE).any():
+            return False
+        return not self._promising(j, candidates, near).any()
 
     def _candidates(self, j: int, before: Iterable[int]) -> Mask:
         candidates = np.zeros(len(self.allowed), dtype=bool)
@@ -104,27 +137,45 @@ class Costs:
 
     def _again(self, j: int, candidates: Mask, start: Fit) -> Fit:
         """From a fit on other rows: its inputs first, then the others that still promise much."""
-        inputs = candidates & (start.relevance > 0)
-        fit = maximise(self.target(j), inputs, start.theta, STEPS)
-        return fit if self._same(candidates, fit) else self._nearby(j, candidates, fit)
+        fit = self._settled(j, _without(start, ~candidates))
+        return fit if self._same(j, candidates, fit) else self._nearby(j, candidates, fit)
 
     def _nearby(self, j: int, candidates: Mask, near: Fit) -> Fit:
         """Without what is lost, and with what promises to help: at once, or after that."""
         fit = near
         for _ in range(2):
-            start = _without(fit, ~candidates).theta
-            start[:-2][self._promising(candidates, fit)] = ENTRY
-            fit = maximise(self.target(j), candidates & (start[:-2] > 0), start, STEPS)
-            if self._same(candidates, fit):
+            left, promising = _without(fit, ~candidates), self._promising(j, candidates, fit)
+            left.theta[:-2][promising] = ENTRY
+            if promising.any():
+                left = self._relaxed(j, left.relevance > 0, left.theta)
+            fit = self._settled(j, left)
+            if self._same(j, candidates, fit):
                 break
         return fit
 
     def _from_nothing(self, j: int, candidates: Mask) -> Fit:
         """A fresh fit, or none where it ends worse than without any input."""
-        fit = maximise(self.target(j), candidates, fresh(candidates), STEPS)
+        fit = self._settled(j, self._relaxed(j, candidates, fresh(candidates, self.prior)))
         if len(fit.inputs) == 0:
             return fit
         return min(fit, self.fit(j, ()), key=lambda one: one.cost)
+
+    def _relaxed(self, j: int, candidates: Mask, start: Matrix) -> Fit:
+        """Inputs can leave, and come back."""
+        prior = self.prior._replace(relaxed=True)
+        return maximise(self.target(j), candidates, start, STEPS, prior, ROUGH)
+
+    def _settled(self, j: int, start: Fit) -> Fit:
+        """With those inputs of the start that are worth having, each as relevant as inputs are."""
+        target, fit = self.target(j), _without(start, start.stake < IDLE)
+        while True:
+            fit = maximise(target, fit.relevance > 0, fit.theta, STEPS, self.prior, SETTLED)
+            worth = worths(target, fit, self.prior, fit.stake < CLEAR)
+            lost = np.flatnonzero((fit.relevance > 0) & (worth < 0))
+            if len(lost) == 0:
+                return fit
+            worst = lost[np.argsort(worth[lost])][: (len(lost) + 1) // 2]
+            fit = _without(fit, np.isin(np.arange(len(worth)), worst))
 
     def along(self, order: Order, start: Fits | None = None) -> Fits:
         """The fit of every variable on all before it, from fits of the same on other rows."""
@@ -236,14 +287,17 @@ def _obeys(order: Order, required: Mask) -> bool:
     return bool((place[causes] < place[effects]).all())
 
 
-def parents(target: Target, fit: Fit, required: Mask, least: float) -> tuple[Fit, Matrix]:
+def parents(
+    target: Target, fit: Fit, required: Mask, least: float, prior: Prior
+) -> tuple[Fit, Matrix]:
     """The fit on the inputs that are each worth ``least`` of log evidence, and their worth (d,).
 
     The least worthy input goes first; what it is worth counts only after the others have had
     the chance to stand in for it.
     """
+    fit = maximise(target, fit.relevance > 0, fit.theta, STEPS, prior)
     kept = fit.relevance > 0
-    worth = worths(target, fit)
+    worth = worths(target, fit, prior)
     sure = required.copy()
     while (kept & ~sure).any():
         i = int(np.argmin(np.where(kept & ~sure, worth, np.inf)))
@@ -253,22 +307,25 @@ def parents(target: Target, fit: Fit, required: Mask, least: float) -> tuple[Fit
         without[i] = False
         start = fit.theta.copy()
         start[i] = 0.0
-        other = maximise(target, without, start, STEPS)
+        other = maximise(target, without, start, STEPS, prior)
         if other.cost - fit.cost > least:
             sure[i], worth[i] = True, other.cost - fit.cost
             continue
         kept, fit = other.relevance > 0, other
-        worth, sure = worths(target, fit), required.copy()
+        worth, sure = worths(target, fit, prior), required.copy()
     return fit, np.where(kept, worth, 0.0)
 
 
-def worths(target: Target, fit: Fit) -> Matrix:
-    """What each input is worth with the others as they are, (d,): at least what it is after all."""
-    worth = np.zeros(len(fit.relevance))
-    for i in fit.inputs:
+def worths(target: Target, fit: Fit, prior: Prior, unclear: Mask | None = None) -> Matrix:
+    """What each input is worth with the others as they are, (d,): at least what it is after all.
+
+    Of inputs that are clear, only what their stake says.
+    """
+    worth = np.where(fit.relevance > 0, fit.stake, 0.0)
+    for i in fit.inputs if unclear is None else np.flatnonzero(unclear & (worth > 0)):
         theta = fit.theta.copy()
         theta[i] = 0.0
-        worth[i] = cost(theta, target) - fit.cost
+        worth[i] = cost(theta, target, prior) - fit.cost
     return worth
 
 

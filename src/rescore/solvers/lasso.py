@@ -1,4 +1,4 @@
-"""The lasso on the edges of a DAG, solved exactly from second moments."""
+"""The lasso on the edges of a DAG, solved exactly from second moments; quadratics in a box."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -131,3 +131,23 @@ def _stop_at_zero(
     first = np.argmin(share)
     b[on] += share[first] * (aim - b[on])
     b[on[first]] = signs[on[first]] = 0.0
+
+
+def inside(slope: Matrix, F: Matrix, lowest: Matrix, highest: Matrix) -> Matrix:
+    """The least ``slope·s + ½ sᵀ F s`` inside a box, coordinate by coordinate.
+
+    Examples
+    --------
+    >>> F, one = np.array([[2.0, 1.0], [1.0, 2.0]]), np.ones(2)
+    >>> print(inside(np.array([-9.0, 0.0]), F, -one, one).round(3))
+    [ 1.  -0.5]
+    """
+    step = np.zeros(len(slope))
+    for _ in range(60):
+        before = step.copy()
+        for i, row in enumerate(F):
+            best = step[i] - (slope[i] + row @ step) / row[i]
+            step[i] = min(max(best, lowest[i]), highest[i])
+        if np.abs(step - before).max() < 1e-4:
+            break
+    return step

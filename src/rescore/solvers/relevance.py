@@ -12,6 +12,7 @@ is ½ tr(C⁻¹ ∂ᵢC C⁻¹ ∂ⱼC).  It takes matrix times a few vectors, a
 factorisations that a quasi-Newton method needs here.
 """
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -20,14 +21,15 @@ from numpy.typing import NDArray
 
 from rescore.moments import Matrix
 from rescore.protocols import Mask
+from rescore.solvers.lasso import inside
 
-PRICE = 0.5  # of a unit of relevance: an exponential prior, the mean two squared deviations away
-SPREAD = 3.0  # deviation of the prior on the logarithms of amplitude and noise
+PRICE = 0.5  # of a unit of relevance, while inputs are looked for: an exponential prior
+SPREAD = 3.0  # deviation of the prior on the logarithm of the noise
 TYPICAL = np.log(0.5)  # and its mean: half of a deviation-one variable is noise
 JITTER = 1e-6  # of the amplitude, on the diagonal: nearby rows make K singular
 LARGEST = 50.0  # relevance: features a seventh of a deviation wide
 LOGS = ((-6.0, 6.0), (-7.0, 1.0))  # bounds on log A and log v
-TOTAL, FIRST = 8.0, 1.0  # relevance of all inputs together, and of one at most, at the start
+TOTAL = 8.0  # relevance of all inputs together, at most, at the start
 ENTRY = 0.05  # relevance of an input that joins a fit; below it steps are linear, above relative
 PROBES = 2  # rows of noise drawn from the model for the information, beside the data
 LONGEST = 1.5  # step, in logarithms
@@ -51,6 +53,7 @@ class Fit(NamedTuple):
     cost: float
     theta: Matrix  # (d + 2,): relevances, log amplitude, log noise
     stake: Matrix  # (d,), log evidence that each input adds, or would add, to second order
+    doubt: Matrix  # (d + 1,), variances left to log(1 + ρ / ENTRY) of inputs and to log A − log v
 
     @property
     def relevance(self) -> Matrix:
@@ -73,6 +76,8 @@ def kernel(theta: Matrix, X: NDArray[Any], Y: NDArray[Any], dtype: Any = np.floa
     [[1.    0.368]]
     """
     active = np.flatnonzero(theta[:-2] > 0)
+    if len(active) == 0:  # of nothing there is no function: columns have mean zero
+        return np.zeros((len(X), len(Y)), dtype)
     root = np.sqrt(theta[active])
     U, V = ((Z[:, active] * root).astype(dtype) for Z in (X, Y))
     R = U @ V.T
@@ -105,23 +110,6 @@ def factored(theta: Matrix, target: Target, dtype: Any = np.float32) -> Factored
     solve = lapack.spotrs if dtype == np.float32 else lapack.dpotrs
     dual = solve(factor, y, lower=1)[0]
     return Factored(K, factor, dual, float(y @ dual) / 2 + logdet)
-
-
-def negative_evidence(theta: Matrix, target: Target, dtype: Any = np.float32) -> tuple[float, Any]:
-    """``½ yᵀ C⁻¹ y + ½ log |C|`` with C = K + v D, up to a constant; and its gradient (d + 2,).
-
-    Examples
-    --------
-    >>> target = Target(np.array([[0.0], [9.0]]), np.array([1.0, -1.0]), np.ones(2))
-    >>> value, gradient = negative_evidence(np.array([1.0, 0.0, 0.0]), target, np.float64)
-    >>> print(round(value, 3), gradient.round(3))  # C = 2 I: ½ + log 2
-    1.193 [0.   0.25 0.25]
-    """
-    parts = factored(theta, target, dtype)
-    if parts is None:
-        return HOPELESS, 0 * theta
-    half = _half_inverse(parts.factor)
-    return parts.value, _gradient(theta, target, parts, half)
 
 
 def _factor(R: Any, theta: Matrix, noise: Matrix) -> tuple[Any, float]:
@@ -189,20 +177,99 @@ def _information(
     return F / duals.shape[1]
 
 
-def prior(theta: Matrix) -> tuple[float, Matrix]:
-    """The price of relevances and the prior on amplitude and noise, and its gradient."""
-    away = (theta[-2:] - TYPICAL) / SPREAD
-    value = float(PRICE * theta[:-2].sum() + away @ away / 2)
-    return value, np.r_[np.full(len(theta) - 2, PRICE), away / SPREAD]
+class Prior(NamedTuple):
+    """What relations of one table have in common: how relevant inputs are, signal to noise.
+
+    An input that is there has ``log(1 + ρ / ENTRY)`` about a level; one that is not costs nothing.
+    While inputs are looked for (``relaxed``) every unit of relevance has its price instead, so
+    that they can come and go.
+    """
+
+    level: float = float(np.log1p(1 / ENTRY))
+    spread: float = 1.0
+    ratio: float = 0.0  # log A − log v
+    width: float = SPREAD
+    relaxed: bool = False
+
+    @property
+    def relevance(self) -> float:
+        """Of an input like others."""
+        return float(ENTRY * np.expm1(self.level))
+
+    def value(self, theta: Matrix) -> float:
+        """Minus its logarithm, up to a constant."""
+        ratio, noise = self._away(theta)
+        rho = theta[:-2][theta[:-2] > 0]
+        inputs = PRICE * rho.sum() if self.relaxed else (self._from_level(rho) ** 2).sum() / 2
+        return float(inputs + (ratio**2 + noise**2) / 2)
+
+    def slope(self, theta: Matrix) -> Matrix:
+        """Its gradient (d + 2,)."""
+        rho, (ratio, noise) = theta[:-2], self._away(theta)
+        out = np.full(len(theta), PRICE)
+        if not self.relaxed:
+            there = self._from_level(rho) / self.spread / (ENTRY + rho)
+            out[:-2] = np.where(rho > 0, there, PRICE)
+        out[-2:] = ratio / self.width, noise / SPREAD - ratio / self.width
+        return out
+
+    def curvature(self, rho: Matrix) -> Matrix:
+        """Of the inputs' logarithms, log A and log v, (p + 2, p + 2)."""
+        p, sharp = len(rho), 1 / self.width**2
+        bend = PRICE * (ENTRY + rho) if self.relaxed else np.full(p, 1 / self.spread**2)
+        H = np.diag(np.r_[bend, sharp, sharp + 1 / SPREAD**2])
+        H[p, p + 1] = H[p + 1, p] = -sharp
+        return H
+
+    def _from_level(self, rho: Matrix) -> Matrix:
+        return (np.log1p(rho / ENTRY) - self.level) / self.spread
+
+    def _away(self, theta: Matrix) -> tuple[float, float]:
+        log_signal, log_noise = theta[-2:]
+        ratio = (log_signal - log_noise - self.ratio) / self.width
+        return ratio, (log_noise - TYPICAL) / SPREAD
 
 
-def cost(theta: Matrix, target: Target) -> float:
+RELAXED = Prior(relaxed=True)
+
+
+def learned(fits: Iterable[Fit], sure: float) -> Prior:
+    """The prior that fits agree on, from inputs worth so much: a step of EM.
+
+    As if one relation more were known, a deviation of one away.
+
+    Examples
+    --------
+    >>> theta, doubt = np.array([2.0, 0.5, 0.0]), np.array([0.1, 0.2])
+    >>> found = learned([Fit(0.0, theta, np.array([9.0]), doubt)] * 3, sure=4.0)
+    >>> print(f"{ENTRY * np.expm1(found.level):.2f} {found.spread:.2f} {found.ratio:.2f}")
+    2.00 0.57 0.50
+    """
+    kept = [(fit, np.flatnonzero((fit.relevance > 0) & (fit.stake > sure))) for fit in fits]
+    kept = [(fit, inputs) for fit, inputs in kept if len(inputs) > 0]
+    if not kept:
+        return Prior()
+    x = np.concatenate([np.log1p(fit.relevance[inputs] / ENTRY) for fit, inputs in kept])
+    unsure = np.concatenate([fit.doubt[inputs] for fit, inputs in kept])
+    ratios = np.array([fit.theta[-2] - fit.theta[-1] for fit, _ in kept])
+    level, spread = _agreed(x, unsure)
+    return Prior(level, spread, *_agreed(ratios, np.array([fit.doubt[-1] for fit, _ in kept])))
+
+
+def _agreed(values: Matrix, unsure: Matrix) -> tuple[float, float]:
+    """Mean and deviation."""
+    mean = float(values.mean())
+    square = (1 + (np.square(values - mean) + unsure).sum()) / (1 + len(values))
+    return mean, float(np.sqrt(square))
+
+
+def cost(theta: Matrix, target: Target, prior: Prior = RELAXED) -> float:
     """Minus the log evidence, and the prior."""
     parts = factored(theta, target)
-    return HOPELESS if parts is None else parts.value + prior(theta)[0]
+    return HOPELESS if parts is None else parts.value + prior.value(theta)
 
 
-def fresh(candidates: Mask) -> Matrix:
+def fresh(candidates: Mask, prior: Prior = RELAXED) -> Matrix:
     """Where a fit starts that knows nothing: all candidates (d,) a little relevant.
 
     Examples
@@ -210,12 +277,20 @@ def fresh(candidates: Mask) -> Matrix:
     >>> print(fresh(np.array([True, False])).round(1))
     [ 1.   0.  -0.7 -0.7]
     """
-    theta = np.r_[np.zeros(len(candidates)), TYPICAL, TYPICAL]
-    theta[:-2][candidates] = min(TOTAL / max(candidates.sum(), 1), FIRST)
+    noise = -np.log1p(np.exp(prior.ratio))
+    theta = np.r_[np.zeros(len(candidates)), noise + prior.ratio, noise]
+    theta[:-2][candidates] = min(TOTAL / max(candidates.sum(), 1), prior.relevance)
     return theta
 
 
-def maximise(target: Target, candidates: Mask, start: Matrix, iterations: int) -> Fit:
+def maximise(
+    target: Target,
+    candidates: Mask,
+    start: Matrix,
+    iterations: int,
+    prior: Prior = RELAXED,
+    enough: float = ENOUGH,
+) -> Fit:
     """The fit of largest evidence near the start, with only the candidates (d,) of any relevance.
 
     Examples
@@ -229,29 +304,29 @@ def maximise(target: Target, candidates: Mask, start: Matrix, iterations: int) -
     True
     """
     inputs = np.flatnonzero(candidates)
-    point = _Point.at(np.r_[np.where(candidates, start[:-2], 0.0), start[-2:]], target)
+    point = _Point.at(np.r_[np.where(candidates, start[:-2], 0.0), start[-2:]], target, prior)
     if point is None:  # nothing can be learned from here
-        return Fit(HOPELESS, start, np.zeros(len(candidates)))
+        return Fit(HOPELESS, start, np.zeros(len(candidates)), np.zeros(len(candidates) + 1))
     damping = DAMPING[0]
     for _ in range(iterations):
-        point, damping, moved = _stepped(point, inputs, damping)
+        point, damping, moved = _stepped(point, inputs, damping, enough)
         if not moved:
             break
-    return Fit(point.cost, point.theta, point.stakes())
+    return Fit(point.cost, point.theta, *point.known())
 
 
 class _Point:
     """Parameters with what is known of the evidence there; slopes only once they are asked for."""
 
-    def __init__(self, theta: Matrix, target: Target, parts: Factored) -> None:
-        self.theta, self.target = theta, target
+    def __init__(self, theta: Matrix, target: Target, parts: Factored, prior: Prior) -> None:
+        self.theta, self.target, self.prior = theta, target, prior
         self._K, self._factor = parts.K, parts
-        self.cost = parts.value + prior(theta)[0]
+        self.cost = parts.value + prior.value(theta)
 
     @classmethod
-    def at(cls, theta: Matrix, target: Target) -> "_Point | None":
+    def at(cls, theta: Matrix, target: Target, prior: Prior) -> "_Point | None":
         parts = factored(theta, target)
-        return None if parts is None else cls(theta, target, parts)
+        return None if parts is None else cls(theta, target, parts, prior)
 
     @cached_property
     def _solved(self) -> tuple[Any, Any, Matrix]:
@@ -259,7 +334,8 @@ class _Point:
         parts = self._factor
         duals = np.column_stack((parts.dual, _drawn(parts.factor)))
         half = _half_inverse(parts.factor)  # in the factor's place
-        return half, duals, _gradient(self.theta, self.target, parts, half) + prior(self.theta)[1]
+        slope = _gradient(self.theta, self.target, parts, half) + self.prior.slope(self.theta)
+        return half, duals, slope
 
     @property
     def gradient(self) -> Matrix:
@@ -269,65 +345,56 @@ class _Point:
         half, duals, _ = self._solved
         return _information(self.theta, self.target, self._K, half, duals, inputs)
 
-    def stakes(self) -> Matrix:
-        """By the tests of Wald, for inputs that are there, and of the score, for the others."""
-        d = len(self.theta) - 2
+    def known(self) -> tuple[Matrix, Matrix]:
+        """Stakes, by the tests of Wald and, for inputs not there, of the score; and `Fit.doubt`."""
+        d, rho = len(self.theta) - 2, self.theta[:-2]
         F = self.information(np.arange(d))
-        F[np.diag_indices(d + 2)] += np.r_[np.full(d, TINY), 1 / SPREAD**2, 1 / SPREAD**2]
-        there = np.flatnonzero(np.r_[self.theta[:-2] > 0, True, True])
+        F[np.diag_indices(d + 2)] += np.r_[np.full(d, TINY), TINY, 1 / SPREAD**2]
+        there = np.flatnonzero(np.r_[rho > 0, True, True])
         known = np.linalg.inv(F[np.ix_(there, there)])
         out = np.square(np.minimum(self.gradient[:-2], 0.0)) / 2
         C = F[:d][:, there]
         out /= np.maximum(np.diag(F)[:-2] - np.einsum("ia,ab,ib->i", C, known, C), TINY)
         inputs = there[:-2]
-        out[inputs] = np.square(self.theta[inputs]) / np.diag(known)[:-2] / 2
-        return out
+        out[inputs] = np.square(rho[inputs]) / np.diag(known)[:-2] / 2
+        return out, self._doubt(F[np.ix_(there, there)], inputs)
+
+    def _doubt(self, F: Matrix, inputs: NDArray[np.intp]) -> Matrix:
+        scale = np.r_[ENTRY + self.theta[inputs], 1.0, 1.0]
+        H = F * np.outer(scale, scale) + self.prior.curvature(self.theta[inputs])
+        V = np.linalg.inv(H)
+        doubt = np.zeros(len(self.theta) - 1)
+        doubt[inputs] = np.diag(V)[:-2]
+        doubt[-1] = V[-2, -2] + V[-1, -1] - 2 * V[-1, -2]
+        return doubt
 
 
-def _stepped(point: _Point, inputs: NDArray[np.intp], damping: float) -> tuple[_Point, float, bool]:
+def _stepped(
+    point: _Point, inputs: NDArray[np.intp], damping: float, enough: float
+) -> tuple[_Point, float, bool]:
     """A damped step of Fisher scoring in log(1 + ρ / ENTRY), log A and log v."""
     p, theta = len(inputs), point.theta
     scale = np.r_[ENTRY + theta[inputs], 1.0, 1.0]
     at = np.r_[np.log1p(theta[inputs] / ENTRY), theta[-2:]]
     slope = np.r_[point.gradient[inputs], point.gradient[-2:]] * scale
     F = point.information(inputs) * np.outer(scale, scale)
-    F[np.diag_indices(p + 2)] += np.r_[PRICE * scale[:p], np.full(2, 1 / SPREAD**2)]
+    F += point.prior.curvature(theta[inputs])
     lowest = np.r_[np.zeros(p), LOGS[0][0], LOGS[1][0]]
     highest = np.r_[np.full(p, np.log1p(LARGEST / ENTRY)), LOGS[0][1], LOGS[1][1]]
     box = np.maximum(lowest - at, -LONGEST), np.minimum(highest - at, LONGEST)
     while damping < DAMPING[1]:
         step = inside(slope, F + damping * np.diag(np.diag(F) + TINY), *box)
         promised = -(slope @ step + step @ F @ step / 2)
-        if promised < ENOUGH:
+        if promised < enough:
             break
         new = np.r_[np.zeros(len(theta) - 2), at[p:] + step[p:]]
         new[inputs] = ENTRY * np.expm1(at[:p] + step[:p])
-        other = _Point.at(new, point.target)
+        other = _Point.at(new, point.target, point.prior)
         gained = -np.inf if other is None else point.cost - other.cost
         if other is not None and gained > 0.1 * promised:
             return other, max(damping / 5, 1e-4) if gained > 0.7 * promised else damping, True
         damping = max(8 * damping, 0.05)
     return point, damping, False
-
-
-def inside(slope: Matrix, F: Matrix, lowest: Matrix, highest: Matrix) -> Matrix:
-    """The least ``slope·s + ½ sᵀ F s`` inside a box, coordinate by coordinate.
-
-    Examples
-    --------
-    >>> F, one = np.array([[2.0, 1.0], [1.0, 2.0]]), np.ones(2)
-    >>> print(inside(np.array([-9.0, 0.0]), F, -one, one).round(3))
-    [ 1.  -0.5]
-    """
-    step = np.zeros(len(slope))
-    for _ in range(60):
-        before = step.copy()
-        for i, row in enumerate(F):
-            best = step[i] - (slope[i] + row @ step) / row[i]
-            step[i] = min(max(best, lowest[i]), highest[i])
-        if np.abs(step - before).max() < 1e-4:
-            break
-    return step
 
 
 class Predictor(NamedTuple):
