@@ -37,8 +37,9 @@ class GaussianProcess(Unpenalised):
     Every variable is a smooth function of its causes plus noise, ``x_j = f_j(causes) + e_j``,
     with a Gaussian process for f_j: a length scale for each cause, an amplitude and a noise
     variance of its own, all learned, and with them what relations have in common.  `Additive` and
-    small networks (`NotearsMLP`) propose orders of the variables; all that come before a variable are its candidates at once; variables move
-    to where the evidence is best; and in the end a cause stays if the evidence
+    small networks (`NotearsMLP`) propose orders of the variables; all that come before a variable
+    are its candidates at once; variables move to where the evidence is best; and in the end a
+    cause stays if the evidence
     without it is worse than chance allows.  Units make no difference to the evidence, they only
     help to propose orders.  The strength of an edge is the log evidence that it is worth.
 
