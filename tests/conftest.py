@@ -1,5 +1,6 @@
 """Data shared by the tests; few shapes, because each number of columns compiles once."""
 
+import gc
 import os
 import tempfile
 from pathlib import Path
@@ -27,6 +28,15 @@ if jaxlib.__version__.startswith("0.10."):
 # next run.
 os.environ["RESCORE_CACHE"] = str(Path(tempfile.gettempdir(), "rescore-compiled"))
 use_persistent_cache()
+
+
+# Thousands of tests and all compiled programs stay to the end: to look through them for garbage
+# again and again takes seconds each time.
+gc.set_threshold(20_000, 20, 20)
+
+
+def pytest_collection_finish():
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

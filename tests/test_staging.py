@@ -70,6 +70,7 @@ def test_who_may_not_write_reads_what_is_finished_where_it_is(tmp_path, models, 
     assert fingerprint(rs.load(tmp_path)) == fingerprint(new)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_files_of_two_fits_are_refused(tmp_path, models):
     for name, model in zip("ab", models, strict=True):
         rs.save(model, tmp_path / name)

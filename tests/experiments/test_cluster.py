@@ -47,9 +47,10 @@ class Cluster:
             process.wait(timeout=30)
 
 
-@pytest.fixture
-def cluster(tmp_path):
-    running = Cluster(tmp_path)
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """One for all tests; in the last it dies."""
+    running = Cluster(tmp_path_factory.mktemp("cluster"))
     yield running
     running.stop()
 
@@ -57,6 +58,28 @@ def cluster(tmp_path):
 def wait_for(store, count):
     while len(list(store.folder.glob("*.json"))) < count:
         time.sleep(0.02)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_gives_the_records_of_this_machine(cluster, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    here, there = Store(tmp_path / "here"), Store(Path("there"))  # which workers know otherwise
+    sweep(TRIALS[:4], here)
+    sweep(TRIALS[:4], there, engine="dask", scheduler=cluster.address)
+    scores = [{k: r["result"]["shd"] for k, r in s.read().items()} for s in (here, there)]
+    assert scores[0] == scores[1]
+    task = partial(run_and_write, folder=tmp_path / "file" / "no folder", limit=60.0)
+    (tmp_path / "file").write_text("")
+    record = task(TRIALS[5])  # a worker whose disk is another one
+    assert _kept(record, there)["status"] == "ok"
+    assert there.read()[TRIALS[5].key] == record
+
+
+def test_a_cluster_needs_an_address(tmp_path):
+    with pytest.raises(ValueError, match="--scheduler"):
+        sweep(TRIALS[:1], Store(tmp_path), engine="dask")
+    with pytest.raises(ValueError, match="engine must be one of"):
+        sweep(TRIALS[:1], Store(tmp_path), engine="magic")
 
 
 # The client of a cluster that has gone says so in its own log and leaves its sockets behind.
@@ -90,25 +113,3 @@ def test_a_worker_and_then_the_scheduler_die_and_nothing_is_lost(cluster, tmp_pa
     sweep(left[:5], store)  # and it goes on anywhere else
     assert all(record["status"] == "ok" for record in store.read().values())
     assert len(store.read()) == len(done) + 5
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_a_cluster_gives_the_records_of_this_machine(cluster, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    here, there = Store(tmp_path / "here"), Store(Path("there"))  # which workers know otherwise
-    sweep(TRIALS[:4], here)
-    sweep(TRIALS[:4], there, engine="dask", scheduler=cluster.address)
-    scores = [{k: r["result"]["shd"] for k, r in s.read().items()} for s in (here, there)]
-    assert scores[0] == scores[1]
-    task = partial(run_and_write, folder=tmp_path / "file" / "no folder", limit=60.0)
-    (tmp_path / "file").write_text("")
-    record = task(TRIALS[5])  # a worker whose disk is another one
-    assert _kept(record, there)["status"] == "ok"
-    assert there.read()[TRIALS[5].key] == record
-
-
-def test_a_cluster_needs_an_address(tmp_path):
-    with pytest.raises(ValueError, match="--scheduler"):
-        sweep(TRIALS[:1], Store(tmp_path), engine="dask")
-    with pytest.raises(ValueError, match="engine must be one of"):
-        sweep(TRIALS[:1], Store(tmp_path), engine="magic")

@@ -7,22 +7,27 @@ import pytest
 from rescore.solvers import compilation
 from rescore.solvers.compilation import Entries, compiled
 
-FIT = """
-
+BEGIN = """
 import warnings
 import numpy as np, jax
-import rescore as rs
 warnings.filterwarnings("error", "Error .*ing persistent compilation cache")
-X = np.random.default_rng(0).normal(size=(50, 3))
-rs.Dagma(max_steps=1).fit(X)
-print(jax.config.jax_compilation_cache_dir, jax.config.jax_enable_x64)
 """
+FIT = """
+import rescore as rs
+rs.Dagma(max_steps=1).fit(np.random.default_rng(0).normal(size=(50, 3)))
+"""
+SMALL = """
+from rescore.solvers.compilation import float64
+with float64():
+    assert jax.jit(lambda x: 2 * x)(np.ones(3)).dtype == np.float64
+"""
+END = "print(jax.config.jax_compilation_cache_dir, jax.config.jax_enable_x64)"
 
 
-def fit(cache):
+def fit(cache, program=FIT):
     """What a process of its own prints, and what JAX logs."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
-    command = [sys.executable, "-W", "ignore", "-c", FIT]
+    command = [sys.executable, "-W", "ignore", "-c", BEGIN + program + END]
     env["RESCORE_CACHE"] = str(cache)
     return subprocess.run(command, env=env, capture_output=True, text=True, check=True)
 
@@ -43,10 +48,10 @@ def test_a_second_process_compiles_again_only_what_is_damaged(tmp_path):
 
 
 def test_the_cache_can_be_switched_off_and_needs_no_writable_folder(tmp_path):
-    assert fit("off").stdout.split() == ["None", "False"]
+    assert fit("off", SMALL).stdout.split() == ["None", "False"]
     blocked = tmp_path / "file"
     blocked.write_text("")
-    assert fit(blocked / "below").stdout.split() == ["None", "False"]
+    assert fit(blocked / "below", SMALL).stdout.split() == ["None", "False"]
 
 
 def test_a_home_that_is_none_is_no_reason_to_fail(monkeypatch):

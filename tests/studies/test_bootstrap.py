@@ -257,14 +257,23 @@ def test_it_reads_well(X, found):
     assert "No resample has an edge." in str(rs.bootstrap(rs.Empty(), X, resamples=3))
 
 
-@pytest.mark.parametrize("model", [rs.Linear(), rs.SortNRegress()])
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_ctrl_c_keeps_what_was_done(X, model, jobs):
+@pytest.mark.filterwarnings("ignore:.*tasks have been successfully executed:UserWarning")  # threads
+@pytest.mark.parametrize(
+    ("model", "jobs", "backend"),
+    [
+        (rs.Linear(), 1, "loky"),
+        (rs.Linear(), 2, "loky"),
+        (rs.SortNRegress(), 1, "loky"),
+        (rs.SortNRegress(), 2, "threading"),  # processes would take long to start
+    ],
+)
+def test_ctrl_c_keeps_what_was_done(X, model, jobs, backend):
     def stop(done):
         if done == 3:
             raise KeyboardInterrupt
 
-    with pytest.warns(UserWarning, match="after 3 of 20 resamples"):
+    warned = pytest.warns(UserWarning, match="after 3 of 20 resamples")
+    with joblib.parallel_config(backend=backend), warned:
         result = rs.bootstrap(model, X, resamples=20, n_jobs=jobs, on_resample=stop)
     assert result.interrupted
     assert "Stopped by Ctrl-C" in str(result)
