@@ -142,7 +142,7 @@ class StructureLearner(Answers):
 def _levels_to_caller() -> int:
     """How far up the function above this one the code lies that asked for the fit."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("rescore."):
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("rescore."):
         frame, level = frame.f_back, level + 1
     return level
 
