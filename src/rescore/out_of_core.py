@@ -25,11 +25,11 @@ from rescore.fitting import (
     learn,
     noticed,
 )
-from rescore.moments import Cells, Matrix, Moments, Rows, Standardised
+from rescore.moments import Cells, Matrix, Moments, Rows, Standardised, row_weights
 from rescore.protocols import Backbone, Problem, Status, Weighting
 from rescore.scanning.digest import Digest
 from rescore.scanning.passes import Listed, Look, Looked, Passes, Weigh
-from rescore.scanning.sources import Scan, scan
+from rescore.scanning.sources import SAMPLE, Scan, scan
 from rescore.tables.findings import Spread
 from rescore.tables.table import Table
 from rescore.weight_box import likelihood_units
@@ -44,7 +44,6 @@ from rescore.weightings.refined import (
     settled,
 )
 
-SAMPLE = 2**14  # rows in memory
 MOST_PASSES = 15
 
 
@@ -107,6 +106,32 @@ def learn_scan(
         *evidence_of(problem, found),
     )  # fmt: skip
     return _with_passes(fitted, passes, _weigh(problem, found))
+
+
+def learn_large(
+    table: Table,
+    players: Players,
+    preparation: Preparation,
+    *,
+    told_by: str | Told,
+    on_step: Callable[[Record], Any] | None = None,
+) -> Fitted:
+    """The same of many rows in memory, so that the answer does not depend on where they are."""
+    found = learn_scan(scan(table, jobs=1), players, preparation, told_by=told_by, on_step=on_step)
+    n, X, result = len(table.values), table.values, found.result
+    prior = np.full(n, 1 / n)
+    weights = (
+        Cells(found.weigh.memberships(X) / n, result.weights.precision)
+        if isinstance(result.weights, Cells)
+        else prior
+    )
+    losses = np.square(X - found.equations.predict(X))
+    result = replace(result, weights=weights, sample_weight=row_weights(weights), losses=losses)
+    told = replace(table, receipt={**table.receipt, **found.table.receipt})
+    return replace(
+        found, table=told, described=told, result=result,
+        row_losses=likelihood_units(losses, prior), weigh=None,
+    )  # fmt: skip
 
 
 def _with_passes(fitted: Fitted, passes: Passes, weigh: Any) -> Fitted:

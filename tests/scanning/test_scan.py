@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import rescore as rs
 from rescore.moments import Rows
@@ -98,8 +99,28 @@ def test_few_rows_are_fitted_as_in_memory(tmp_path):
         assert (here.sample_weight_.to_numpy() == there.sample_weight_.to_numpy()).all()
 
 
+@pytest.mark.parametrize(
+    "model", [rs.Linear(), rs.ReScore(), rs.Additive(), rs.ReScore(rs.Linear(standardize=True))]
+)
+def test_many_rows_in_memory_are_read_in_the_same_passes(model, table, tmp_path):
+    here = clone(model).fit(table.set_index(table.index[::-1]))
+    folder = written(table, tmp_path / "parts")
+    there = clone(model).fit(rs.scan(folder))
+    assert (here.adjacency_matrix_ == there.adjacency_matrix_).all(axis=None)
+    rs.write_weights(there, rs.scan(folder), tmp_path / "weights.parquet")
+    weights = pq.read_table(tmp_path / "weights.parquet").column("weight").to_numpy()
+    np.testing.assert_allclose(here.sample_weight_, weights, rtol=1e-9)
+    assert here.sample_weight_.sum() == pytest.approx(1)
+    assert (here.losses_.index == table.index[::-1]).all()
+    assert here.losses_.shape == table.shape
+    assert here.cell_weight_.shape == table.shape
+    assert (here.sample_weight_.index == table.index[::-1]).all()
+    assert f"{N:,} rows were read" in here.diagnostics_["table"]["read"]
+
+
 @pytest.mark.parametrize("standardize", [False, True])
-def test_many_rows_agree_with_linear_in_memory(standardize, small_blocks):
+def test_many_rows_agree_with_linear_of_whole_rows(standardize, small_blocks, monkeypatch):
+    monkeypatch.setattr(sources, "SAMPLE", N)
     table = linear_rows()
     here = rs.Linear(standardize=standardize).fit(table)
     there = rs.Linear(standardize=standardize).fit(rs.scan(table))
@@ -111,7 +132,8 @@ def test_many_rows_agree_with_linear_in_memory(standardize, small_blocks):
     assert there.diagnostics_["passes"]["count"] == 1
 
 
-def test_many_rows_in_groups_are_near_the_fit_in_memory(table):
+def test_many_rows_in_groups_are_near_the_fit_of_whole_rows(table, monkeypatch):
+    monkeypatch.setattr(sources, "SAMPLE", N)
     here, there = rs.ReScore().fit(table), rs.ReScore().fit(rs.scan(table))
     assert ((here.adjacency_matrix_ != 0) == (there.adjacency_matrix_ != 0)).all(axis=None)
     np.testing.assert_allclose(here.adjacency_matrix_, there.adjacency_matrix_, atol=2e-3)

@@ -25,10 +25,10 @@ from rescore.known_edges import Edges, Known, as_knowledge
 from rescore.learners.estimator import Answers
 from rescore.learners.wrappers import Repeated, from_several_starts
 from rescore.protocols import Backbone, Status, Weighting
-from rescore.scanning.sources import is_scannable, scan
+from rescore.scanning.sources import has_many_rows, is_scannable, scan
 from rescore.tables.convert import DataWarning
 from rescore.tables.opening import Opening
-from rescore.tables.table import TableLike, has_names, names_index
+from rescore.tables.table import TableLike, as_table, has_names, names_index
 from rescore.validation import check_integer, check_seed
 from rescore.weightings.fixed import Uniform
 
@@ -209,26 +209,38 @@ class GraphLearner(StructureLearner):
         if player.whole_fits or (self.one_step and player.warmup > 0):
             backbone = Repeated(backbone, max_steps)
             max_steps *= 1 if self.one_step else max_steps  # as many fits as a fit may have steps
-        if is_scannable(X):
-            from rescore.out_of_core import Players, learn_scan  # numba, only if asked for
+        preparation = self._preparation()
+        if is_scannable(X) or self._in_passes(X, sample_weight, groups, player.weighting):
+            from rescore.out_of_core import Players, learn_large, learn_scan  # imports numba
 
-            self._refuse_passes(sample_weight, groups)
             players = Players(plain, player.weighting, backbone, player.warmup, max_steps)
-            return learn_scan(
-                scan(X), players, self._preparation(), told_by=self.directions, on_step=on_step
-            )
+            told = {"told_by": self.directions, "on_step": on_step}
+            if not is_scannable(X):
+                return learn_large(as_table(X, copy=False), players, preparation, **told)
+            self._refuse_passes(sample_weight, groups)
+            return learn_scan(scan(X), players, preparation, **told)
         return learn(
             X,
             sample_weight,
             backbone,
             player.weighting,
-            self._preparation(),
+            preparation,
             groups=self._checked_groups(groups, player.weighting),
             told_by=self.directions,
             warmup=player.warmup,
             max_steps=max_steps,
             on_step=on_step,
         )
+
+    def _in_passes(self, X: Any, sample_weight: Any, groups: Any, weighting: Weighting) -> bool:
+        """Whether rows in memory are so many that they are read in passes like any others."""
+        alike = sample_weight is None or bool(np.all(np.equal(sample_weight, 1)))
+        complete = self.missing == self.categories == "refuse"
+        if not (self.in_passes and has_many_rows(X) and complete and groups is None and alike):
+            return False
+        from rescore.weightings.refined import can_refine
+
+        return isinstance(weighting, Uniform) or can_refine(weighting)
 
     def _refuse_passes(self, sample_weight: Any, groups: Any) -> None:
         """Raise unless this learner needs moments alone, and nothing else is given by row."""

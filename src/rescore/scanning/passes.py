@@ -339,11 +339,15 @@ class Weigh:
     unit: Matrix | None = None
     keys: tuple[str, ...] = ()
 
-    def of(self, first: int, X: Matrix, seen: Any = ()) -> Weighed:
-        """Of a block."""
+    def memberships(self, X: Matrix) -> Matrix:
+        """Of rows (n, d) in the groups, (n, K)."""
         if self.unit is not None and self.centre is not None:
             X = (X - self.centre) / self.unit
-        P = self.rule(X)[0]
+        return self.rule(X)[0]
+
+    def of(self, first: int, X: Matrix, seen: Any = ()) -> Weighed:
+        """Of a block."""
+        P = self.memberships(X)
         keys = tuple(np.concatenate(pieces) for pieces in zip(*seen, strict=True))
         return Weighed(P @ self.amount, P.argmax(axis=1).astype(np.int16), keys)
 

@@ -24,6 +24,7 @@ from rescore.tables.table import as_table
 from rescore.text import listing, printable
 from rescore.validation import check_integer
 
+SAMPLE = 2**14  # rows that a fit looks at one by one; where there are more, a sample of them
 CELLS = 2**21  # of a block, 16 MB: as many rows as make up so many, rounded down to a power of two
 SPAN = 2**19  # rows that one task reads at least
 ROW_GROUPS = 4  # that it reads at least, because those at its ends may be read by two tasks
@@ -237,6 +238,20 @@ def scan(
     return found
 
 
+def has_many_rows(X: Any) -> bool:
+    """Whether a table in memory has more rows than a fit looks at one by one.
+
+    Examples
+    --------
+    >>> has_many_rows(np.zeros((3, 1))), has_many_rows(np.zeros((100_000, 1)))
+    (False, True)
+    """
+    try:
+        return len(X) > SAMPLE
+    except TypeError:  # as of a scalar, which is refused elsewhere
+        return False
+
+
 def is_scannable(X: Any) -> bool:
     """Whether X is a scan, or something that only a scan can read.
 
@@ -264,7 +279,8 @@ def _opened(
     unknown = [name for name in drop if name not in table.names]
     if unknown:
         raise ValueError(f"There is no column {listing(unknown)} to drop.")
-    table = table.part([j for j, name in enumerate(table.names) if name not in drop])
+    if drop:
+        table = table.part([j for j, name in enumerate(table.names) if name not in drop])
     return table.names, (Held(table.values),), None
 
 
