@@ -1,13 +1,13 @@
 """Passes by the workers of a Dask cluster."""
 
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 from rescore.scanning.passes import RETRIES, computed
 from rescore.scanning.sources import Partition, Piece, Scan
 
 PATIENCE = 10  # seconds for a scheduler to answer
+_CONNECTED: dict[str, Any] = {}  # clients by the address that was given
 WINDOW = 64  # pieces in one graph where there is no cluster, only Dask's own threads
 
 
@@ -75,7 +75,7 @@ def _by_threads(scan: Scan, statistic: Any) -> Iterator[tuple[Piece, list[Any]]]
 def _client(scan: Scan) -> Any:
     """The client given, one at the address given, or the one that is in use; None without."""
     try:
-        from distributed import Client, default_client, get_client
+        from distributed import Client, get_client
     except ImportError as error:
         if scan.client is not None:
             raise ImportError('A cluster needs Dask: pip install "rescore[dask]"') from error
@@ -87,12 +87,14 @@ def _client(scan: Scan) -> Any:
             return None
     if not isinstance(scan.client, str):
         return scan.client
-    with suppress(ValueError):  # of an earlier pass
-        known = default_client()
-        if known.status == "running" and known.scheduler.address == scan.client:
-            return known
+    known = _CONNECTED.get(scan.client)  # of an earlier pass
+    if known is not None and known.status == "running":
+        return known
     try:
-        return Client(scan.client, timeout=PATIENCE)
+        # Nobody else's Dask is to run there from now on.
+        made = Client(scan.client, timeout=PATIENCE, set_as_default=False)
+        _CONNECTED[scan.client] = made
+        return made
     except OSError as error:
         raise ConnectionError(
             f"There is no Dask scheduler at {scan.client}. Start one (`dask scheduler`) and "
