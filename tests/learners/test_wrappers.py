@@ -2,10 +2,15 @@ import numpy as np
 import pytest
 
 import rescore as rs
+from rescore.algorithm import rescore
+from rescore.learners.additive import AdditiveBackbone
+from rescore.learners.linear import OrderBackbone
 from rescore.learners.networks.notears_mlp import NotearsMLPBackbone
 from rescore.learners.notears import NotearsBackbone
-from rescore.learners.wrappers import Starts
+from rescore.learners.wrappers import Repeated, Starts
 from rescore.protocols import Problem
+from rescore.weightings.balanced import Precision
+from rescore.weightings.fixed import Uniform
 
 
 def objective(model):
@@ -60,3 +65,30 @@ def test_starts_are_drawn_in_the_units_of_the_variables(chain):
 def test_n_starts_is_a_whole_number(n_starts, chain):
     with pytest.raises((TypeError, ValueError), match="n_starts"):
         rs.Notears(n_starts=n_starts).fit(chain)
+
+
+class Watched(OrderBackbone):
+    """Remembers the weights of its steps."""
+
+    def step(self, problem, w, state):
+        self.__dict__.setdefault("weights", []).append(np.asarray(w))
+        return super().step(problem, w, state)
+
+
+def test_a_scout_shows_groups_before_the_first_fit():
+    rng = np.random.default_rng(0)
+    minority = (np.arange(400) < 40)[:, None]
+    X = rng.normal(size=(400, 4)) * np.where(minority, [1, 0.1, 1, 0.1], [0.1, 1, 0.1, 1])
+    X[:, 1] += np.sin(3 * X[:, 0])
+    problem, learner = Problem.unconstrained(X), Watched()
+    rescore(problem, Repeated(learner, scout=AdditiveBackbone()), Precision())
+    assert all(w.ndim == 2 and np.ptp(w) > 0 for w in learner.weights)
+
+
+def test_a_scout_leaves_no_trace_where_rows_are_alike(chain):
+    problem = Problem.unconstrained(chain)
+    plain = rescore(problem, OrderBackbone(), Uniform())
+    found = rescore(problem, Repeated(OrderBackbone(), scout=AdditiveBackbone()), Precision())
+    np.testing.assert_array_equal(found.W, plain.W)
+    np.testing.assert_array_equal(found.losses, plain.losses)
+    assert found.weighting["groups"] == 1

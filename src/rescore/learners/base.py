@@ -196,6 +196,10 @@ class GraphLearner(StructureLearner):
         """Learn a graph from the rows of X, each counted ``sample_weight`` times; y is ignored."""
         return self._store(X, self._learn(X, sample_weight, InnerPlayer(Uniform()), on_step))
 
+    def scout(self) -> Backbone | None:
+        """A learner of one step that shows `ReScore` the first groups of rows; None is this one."""
+        return None
+
     def _learn(
         self,
         X: Any,
@@ -207,7 +211,7 @@ class GraphLearner(StructureLearner):
         backbone = plain = self.backbone()
         max_steps = check_integer("max_steps", self.max_steps, at_least=1)
         if player.whole_fits or (self.one_step and player.warmup > 0):
-            backbone = Repeated(backbone, max_steps)
+            backbone = Repeated(backbone, max_steps, self.scout())
             max_steps *= 1 if self.one_step else max_steps  # as many fits as a fit may have steps
         preparation = self._preparation()
         if is_scannable(X) or self._in_passes(X, sample_weight, groups, player.weighting):

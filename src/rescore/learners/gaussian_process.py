@@ -93,6 +93,12 @@ class GaussianProcess(Unpenalised):
             check_seed(self.random_state),
         )
 
+    def scout(self) -> Backbone | None:
+        """`Additive`, whose residuals show groups in a second where a first fit takes minutes."""
+        from rescore.learners.additive import AdditiveBackbone
+
+        return AdditiveBackbone() if self.n_starts else None
+
 
 class Inputs(NamedTuple):
     """The distinct rows in standard units, rows and columns in an order of their own.

@@ -10,19 +10,25 @@ from rescore.moments import Matrix, Weights
 from rescore.protocols import Backbone, Mask, Problem, State, Status
 from rescore.validation import check_integer
 
+SCOUTED = 2  # fits of the scout at most: of plain rows, and of the first groups
+
 
 class _Fits(NamedTuple):
-    current: State  # of the wrapped learner
+    by: Backbone  # the wrapped learner, or its scout
+    current: State  # of that one
     w: Weights | None  # the weights it is fitted with
     steps: int  # of the current fit
     seen: tuple[Mask, ...]  # the graphs of all whole fits so far
+    scouted: int = 0  # fits of the scout
 
 
 @dataclass(frozen=True)
 class Repeated:
     """Whole fits of a learner, each from scratch; done when weights or graph repeat.
 
-    Between the steps of one fit the state is not settled, so that the weights stay.
+    Between the steps of one fit the state is not settled, so that the weights stay.  A scout, if
+    there is one, is a learner of one step that shows the weights what a plain fit leaves at a
+    fraction of its cost; its graph is forgotten.
 
     Examples
     --------
@@ -36,6 +42,7 @@ class Repeated:
 
     backbone: Backbone
     max_steps: int = 100
+    scout: Backbone | None = None
 
     @property
     def threshold(self) -> float:
@@ -44,13 +51,18 @@ class Repeated:
 
     def init(self, problem: Problem) -> State:
         """Nothing fitted yet."""
-        return State(_Fits(self.backbone.init(problem), None, 0, ()))
+        return State(_Fits(self.backbone, self.backbone.init(problem), None, 0, ()))
 
     def step(self, problem: Problem, w: Weights, state: State) -> State:
         """A step of the current fit; of a new one if that is done and the weights have changed."""
         fits: _Fits = state.params
-        if state.settled and fits.w is not None:
-            if np.array_equal(fits.w, w):
+        moved = fits.w is None or not np.array_equal(fits.w, w)
+        if self.scout is not None and not fits.seen and moved and fits.scouted < SCOUTED:
+            return self._scouted(self.scout, problem, w, fits)
+        if fits.by is not self.backbone:
+            fits = _Fits(self.backbone, self.backbone.init(problem), None, 0, (), SCOUTED)
+        elif state.settled and fits.w is not None:
+            if not moved:
                 return replace(state, status=fits.current.status)
             fits = fits._replace(current=self.backbone.init(problem), steps=0)
         current = self.backbone.step(problem, w, fits.current)
@@ -58,6 +70,13 @@ class Repeated:
         if current.status is Status.RUNNING and fits.steps < self.max_steps:
             return State(fits, trace=current.trace, settled=False)
         return self._whole(fits)
+
+    def _scouted(self, scout: Backbone, problem: Problem, w: Weights, fits: _Fits) -> State:
+        current = scout.step(problem, w, scout.init(problem))
+        return State(
+            fits._replace(by=scout, current=current, w=w, scouted=fits.scouted + 1),
+            trace=current.trace,
+        )
 
     def _whole(self, fits: _Fits) -> State:
         """The end of a fit, and of them all if its graph was found before."""
@@ -72,15 +91,15 @@ class Repeated:
 
     def losses(self, problem: Problem, state: State) -> Matrix:
         """Those of the current fit."""
-        return self.backbone.losses(problem, state.params.current)
+        return state.params.by.losses(problem, state.params.current)
 
     def adjacency(self, state: State) -> Matrix:
         """That of the current fit."""
-        return self.backbone.adjacency(state.params.current)
+        return state.params.by.adjacency(state.params.current)
 
     def equations(self, problem: Problem, state: State, W: Matrix) -> Equations:
         """Those of the current fit."""
-        return self.backbone.equations(problem, state.params.current, W)
+        return state.params.by.equations(problem, state.params.current, W)
 
 
 @dataclass(frozen=True)

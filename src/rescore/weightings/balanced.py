@@ -236,7 +236,7 @@ class Precision:
         """The groups in the residuals of this fit, and every cell by its group's precision."""
         if self.tau == 1:
             return problem.prior, None
-        if state is not None and (state.groups.count == 1 or state.rounds == ROUNDS):
+        if state is not None and state.rounds == ROUNDS:
             return state.weights, state
         counts = problem.row_counts()
         groups = find_groups(losses(), counts, self.most_groups)
