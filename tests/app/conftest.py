@@ -18,7 +18,7 @@ class Running:
         from rescore.app import workbench
         from rescore.app.server import application, listening, serving, token_made
 
-        workbench.RESAMPLES = 4
+        workbench.RESAMPLES = 2
 
         self.folder, self.token = folder, token_made()
         self.sock = listening(0)

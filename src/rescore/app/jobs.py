@@ -2,6 +2,8 @@
 
 Jobs come as lines of JSON on stdin, what is found goes back as lines of JSON: ``progress`` now and
 then, and one ``done`` or ``failed``.  A line ``stop`` ends a job between two of its steps.
+
+What only fits need is imported by the jobs that fit: the columns of a table are there before.
 """
 
 import inspect
@@ -15,7 +17,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,11 +26,11 @@ from rescore.app.recipe import Recipe, recipe_of
 from rescore.known_edges import Knowledge
 from rescore.learners import load_learner
 from rescore.moments import Cells, Weights
-from rescore.reports.graph_data import graph_data
-from rescore.reports.run import Run, some_rows
 from rescore.studies.table_input import Input, asked_for, examined
 from rescore.text import printable
-from rescore.verdicts import trust
+
+if TYPE_CHECKING:
+    from rescore.reports.run import Run
 
 __all__ = ["Bench", "main"]
 
@@ -87,6 +89,8 @@ class Bench:
 
     def fit(self, recipe: Recipe, path: Path, tell: Progress, key: str) -> dict[str, Any]:
         """The whole fit, as the script and the command make it."""
+        from rescore.reports.run import some_rows
+
         table, model, begun = self.table(recipe, path), recipe.model(), time.monotonic()
 
         def on_step(record: Mapping[str, Any]) -> None:
@@ -135,6 +139,7 @@ class Bench:
         self, recipe: Recipe, path: Path, tell: Progress, key: str, resamples: int
     ) -> dict[str, Any]:
         """Shares of resamples with every edge, told as they come, and the verdicts that follow."""
+        from rescore.reports.run import Run
         from rescore.studies.bootstrap import outcomes, study_of
         from rescore.studies.edge_shares import summarised
         from rescore.studies.refit import Refits
@@ -177,6 +182,8 @@ class Bench:
         self, recipe: Recipe, path: Path, tell: Progress, key: str, choice: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Some rows with their values, and what sets them apart."""
+        from rescore.reports.run import some_rows
+
         table, kept = self.table(recipe, path), self._kept(key)
         if kept is None:
             raise ValueError("The rows of this fit are not known yet. Wait for the fit to end.")
@@ -198,6 +205,7 @@ class Bench:
     ) -> str:
         """All files of a run, the report among them, in a folder of the session; its path."""
         from rescore.reports.folder import write_run
+        from rescore.reports.run import Run, some_rows
         from rescore.studies.check import check
 
         table, model = self.table(recipe, path), self._fitted(recipe, path, key)
@@ -316,6 +324,10 @@ def _told(
     recipe: Recipe, model: Any, table: Input, seconds: float, rows: Any = None
 ) -> dict[str, Any]:
     """The graph and the figures of a fit, for the page."""
+    from rescore.reports.graph_data import graph_data
+    from rescore.reports.run import Run
+    from rescore.verdicts import trust
+
     run = Run(model, rows=rows)
     diagnostics = model.diagnostics_
     used = np.ones(len(table.X.values), bool)
@@ -349,8 +361,10 @@ def _labels(table: Input) -> list[str] | None:
     return found[:50]
 
 
-def _doubts(run: Run, done: int, asked: int) -> dict[str, Any]:
+def _doubts(run: "Run", done: int, asked: int) -> dict[str, Any]:
     """What resamples say of every edge, and of pairs that the graph has not."""
+    from rescore.verdicts import trust
+
     shares = np.asarray(run.stability)
     names = [str(name) for name in run.model.adjacency_matrix_.columns]
     seen = [
@@ -399,6 +413,8 @@ def _stop_asked() -> bool:
 def warm_up() -> None:
     """Load what the first fit would load, so that no click waits for it."""
     from rescore.learners.rescore import ReScore
+    from rescore.reports.graph_data import graph_data
+    from rescore.reports.run import Run
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 3)) @ np.triu(np.ones((3, 3)))

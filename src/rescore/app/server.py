@@ -94,7 +94,15 @@ def serving(app: Any) -> Any:
         app, log_level="error", access_log=False, server_header=False, lifespan="on",
         timeout_graceful_shutdown=1, ws="none",
     )  # fmt: skip
-    return uvicorn.Server(config)
+
+    class Server(uvicorn.Server):
+        """One that tells listening pages that it ends, rather than cutting them off."""
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            app.inner.state.pages.bench.hang_up()
+            await super().shutdown(sockets)
+
+    return Server(config)
 
 
 def application(
@@ -260,12 +268,14 @@ class Pages:
             queue = self.bench.listen()
             try:
                 yield f"data: {self.bench.version}\n\n"
-                while True:
+                version = "first"
+                while version:
                     try:
                         version = await asyncio.wait_for(queue.get(), ALIVE)
-                        while not queue.empty():
+                        while version and not queue.empty():
                             version = queue.get_nowait()
-                        yield f"data: {version}\n\n"
+                        if version:
+                            yield f"data: {version}\n\n"
                     except TimeoutError:
                         yield ": still here\n\n"
             finally:

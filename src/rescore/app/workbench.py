@@ -97,7 +97,7 @@ class Worker:
 
     async def _epitaph(self, process: asyncio.subprocess.Process) -> str:
         code = await process.wait()
-        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with code {code}"
+        how = f"by {signal.Signals(-code).name}" if code < 0 else "unexpectedly"
         return (
             f"The process that worked on this ended {how}; a new one has taken its place. Try "
             "again; if memory ran out, leave out rows or columns."
@@ -139,8 +139,7 @@ class Workbench:
         """Begin to look at the table, and let both processes load what they will need."""
         if self.session.source:
             self._look()
-        for worker in (self.desk, self.bench):
-            self._start(f"warm {worker.name}", "", partial(self._warm, worker))
+        self._start("warm up", "", self._warm)
 
     async def close(self) -> None:
         """End all that is running."""
@@ -158,6 +157,12 @@ class Workbench:
     def leave(self, queue: "asyncio.Queue[str]") -> None:
         """Nobody reads the queue any more."""
         self._listeners.discard(queue)
+
+    def hang_up(self) -> None:
+        """Tell whoever listens that nothing more will come."""
+        for queue in self._listeners:
+            with suppress(asyncio.QueueFull):
+                queue.put_nowait("")
 
     def loaded(self, name: str) -> None:
         """A new table is in the session's folder."""
@@ -356,9 +361,13 @@ class Workbench:
         except (ValueError, DiedError) as error:
             self.errors[kind] = str(error)
 
-    async def _warm(self, worker: Worker) -> None:
-        with suppress(ValueError, DiedError):
-            await worker.run("warm_up")
+    async def _warm(self) -> None:
+        """The bench first, which the first fit needs; but not before the table is shown."""
+        if "columns" in self._tasks:
+            await asyncio.wait([self._tasks["columns"][1]])
+        for worker in (self.bench, self.desk):
+            with suppress(ValueError, DiedError):
+                await worker.run("warm_up")
 
     def _remember(self, key: str, found: dict[str, Any]) -> None:
         self.fits[key] = found

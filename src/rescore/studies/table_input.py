@@ -4,13 +4,12 @@ import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rescore.studies.check import Checkup, check, read, refusal, repeated_rows
 from rescore.tables.csv import header_names, records
 from rescore.tables.files import (
     DELIMITERS,
@@ -26,6 +25,9 @@ from rescore.tables.opening import Opening
 from rescore.tables.survey import Survey, merged, survey
 from rescore.tables.table import Table
 from rescore.text import in_commas, listing, names_among, names_in, printable
+
+if TYPE_CHECKING:
+    from rescore.studies.check import Checkup
 
 __all__ = [
     "TRANSFORMS",
@@ -259,8 +261,10 @@ def everything_wrong(params: Mapping[str, Any]) -> Survey | None:
     return Survey(tuple(found), merged(found))
 
 
-def examined(params: Mapping[str, Any], debug: bool = False) -> tuple[Checkup, dict[str, Any]]:
+def examined(params: Mapping[str, Any], debug: bool = False) -> tuple["Checkup", dict[str, Any]]:
     """All findings on a file, and the settings that would mend what can be mended."""
+    from rescore.studies.check import Checkup, check, refusal, repeated_rows  # not where it is read
+
     found: list[Finding] = []
     try:
         table = asked_for(params)
@@ -310,6 +314,8 @@ def with_settings(params: Mapping[str, Any], settings: Mapping[str, Any]) -> dic
 
 
 def _of_frame(frame: Any) -> Survey:
+    from rescore.studies.check import read
+
     found = read(frame)[1]
     return Survey(tuple(found), merged(found))
 

@@ -151,6 +151,13 @@ function settings(recipe, found) {
   return parts;
 }
 
+// What has the focus keeps it when it is made anew.
+function anew(box, ...parts) {
+  const label = box.contains(document.activeElement) && document.activeElement.ariaLabel;
+  box.replaceChildren(...parts);
+  if (label) { [...box.querySelectorAll("[aria-label]")].find((one) => one.ariaLabel === label)?.focus(); }
+}
+
 export function render({ state }) {
   const { columns, findings, recipe, errors, busy } = state;
   at("table").hidden = !state.source;
@@ -164,11 +171,11 @@ export function render({ state }) {
     ? `${columns.rows.toLocaleString("en")} rows, ${columns.columns.length} columns.` +
       (recipe.excluded ? ` Rows left out: ${recipe.excluded.slice(0, 80)}.` : "")
     : wrong ?? "The table is being read …";
-  at("findings").replaceChildren(...(wrong && columns ? [made("p", wrong, "status bad")] : []),
-                                 ...ofFindings(findings, busy));
+  anew(at("findings"), ...(wrong && columns ? [made("p", wrong, "status bad")] : []),
+       ...ofFindings(findings, busy));
   at("table-settings").replaceChildren(...settings(recipe, findings));
   at("columns-title").hidden = !columns;
-  at("columns").replaceChildren(...(columns?.columns ?? []).map((column) =>
+  anew(at("columns"), ...(columns?.columns ?? []).map((column) =>
     card(column, recipe, findings?.findings ?? [])));
 }
 

@@ -1,0 +1,347 @@
+"""The workbench as a person uses it: Debian's chromium without a window, mouse, keyboard, phone."""
+
+import shutil
+import time
+
+import pytest
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+from selenium.common.exceptions import StaleElementReferenceException  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    not (BROWSER and DRIVER), reason="no browser found: apt-get install chromium chromium-driver"
+)
+QUIET = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--disable-dev-shm-usage",
+)  # fmt: skip
+CY = "const cy = document.getElementById('drawing')._cyreg.cy;"
+SETTLED = "document.body.dataset.graph && !document.body.dataset.graph.endsWith('~')"
+HOSTILE = ["<script>alert(1)</script>", '"><img src=x onerror="window.hit=1">', "=cmd()", "a,b"]
+UNNAMED = """
+return [...document.querySelectorAll('button, a, input, select, [role=img], [role=region]')]
+  .filter((e) => e.checkVisibility() && !(e.ariaLabel || e.textContent.trim() || e.labels?.length))
+  .map((e) => e.outerHTML.slice(0, 120))
+"""
+
+
+class Page:
+    """A tab, and what a person does in it."""
+
+    def __init__(self, driver):
+        self.driver = driver
+
+    def open(self, running, where="load", width=1200, height=900):
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        self.driver.get_log("browser")
+        self.driver.get("about:blank")
+        self.driver.get(f"{running.address}#{where}")
+        self.until("document.body.dataset.ready")
+        return self
+
+    def run(self, code, *arguments):
+        return self.driver.execute_script(code, *arguments)
+
+    def until(self, condition, seconds=30):
+        found = WebDriverWait(self.driver, seconds, 0.05).until
+        return found(lambda _: self.run(f"return {condition}"), f"in vain: {condition}")
+
+    def at(self, css):
+        return self.driver.find_element(By.CSS_SELECTOR, css)
+
+    def text(self, css):
+        return self.at(css).text
+
+    def button(self, text, inside="main"):
+        """The button or link with that text, found at once: pages change while one looks."""
+        found = self.run(
+            "return [...document.querySelectorAll(`${arguments[1]} button, ${arguments[1]} a`)]"
+            ".find((e) => e.checkVisibility() && e.textContent.startsWith(arguments[0]))",
+            text, inside,
+        )  # fmt: skip
+        assert found is not None, f"no button {text!r}"
+        return found
+
+    def click(self, text, inside="main"):
+        """Click it; if it was made anew meanwhile, the new one."""
+        for _ in range(5):
+            try:
+                self.button(text, inside).click()
+                return
+            except StaleElementReferenceException:
+                time.sleep(0.1)
+
+    def go(self, name):
+        self.at(f'nav a[href="#{name}"]').click()
+
+    def edges(self):
+        names = "const n = (e) => e.data('name');"
+        return {tuple(e) for e in self.run(
+            f"{CY}{names} return cy.edges('[routed]').map((e) => [n(e.source()), n(e.target())])"
+        )}  # fmt: skip
+
+    def places(self):
+        return self.run(f"{CY} return cy.nodes().map((n) => [n.data('name'), n.position()])")
+
+    def click_edge(self, cause, effect):
+        """As a person would: with the mouse, on the line."""
+        box = self.at("#drawing")
+        self.run("arguments[0].scrollIntoView({block: 'center'})", box)
+        time.sleep(0.1)  # the drawing learns a frame later that the page was scrolled
+        spot = self.run(
+            f"{CY} const at = (name) => cy.nodes().filter((n) => n.data('name') === name);"
+            "return at(arguments[0]).edgesTo(at(arguments[1])).renderedMidpoint()", cause, effect,
+        )  # fmt: skip
+        x, y = spot["x"] - box.size["width"] / 2, spot["y"] - box.size["height"] / 2
+        chain = webdriver.ActionChains(self.driver, duration=50)
+        chain.move_to_element_with_offset(box, round(x), round(y)).click().perform()
+        self.until(f"document.querySelector('#details h3')?.textContent.includes({effect!r})")
+
+    def press(self, key):
+        webdriver.ActionChains(self.driver).send_keys(key).perform()
+
+    def undo(self):
+        chain = webdriver.ActionChains(self.driver).key_down(Keys.CONTROL)
+        chain.send_keys("z").key_up(Keys.CONTROL).perform()
+
+    def until_edges(self, test):
+        """Wait for a graph whose edges pass."""
+        WebDriverWait(self.driver, 30, 0.05).until(lambda _: test(self.edges()))
+
+    def tab_to(self, test, most=150):
+        """Press the tab key until the focused element passes; ``e`` is the element."""
+        for _ in range(most):
+            if self.run(f"const e = document.activeElement; return Boolean({test})"):
+                return
+            self.press(Keys.TAB)
+        raise AssertionError(f"the tab key does not lead to {test}")
+
+    def log(self):
+        return [line["message"] for line in self.driver.get_log("browser")]
+
+
+@pytest.fixture(scope="module")
+def page():
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER
+    for word in QUIET:
+        options.add_argument(word)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    with webdriver.Chrome(options, webdriver.ChromeService(DRIVER)) as driver:
+        yield Page(driver)
+
+
+@pytest.fixture
+def fitted(page, running, two_groups):
+    """A page with the graph of the table."""
+    running.load("two groups.csv", two_groups.to_csv(index=False).encode())
+    running.post("step", step={"do": "groups", "column": "batch"})
+    running.post("fit")
+    running.wait(lambda now: now["fit"] and not now["fit"]["quick"])
+    page.open(running, "graph").until(SETTLED)
+    return page
+
+
+def test_a_file_is_repaired_and_fitted_by_clicks(page, running, two_groups, tmp_path):
+    broken = two_groups.assign(id=[f"case {k}" for k in range(400)])
+    broken.loc[::9, "beta"] = None
+    broken.to_csv(tmp_path / "broken.csv", index=False)
+    page.open(running)
+    page.at("#file").send_keys(str(tmp_path / "broken.csv"))
+    page.until("document.querySelectorAll('.card').length === 6")
+    assert page.text("#table-told") == "400 rows, 6 columns."
+    page.until("document.querySelector('.findings li')")
+    assert "45 cell(s)" in page.text("#columns")
+    assert page.run(UNNAMED) == []
+    page.click("Repair all")
+    page.until("document.querySelectorAll('.card.out').length === 1")
+    page.until("document.getElementById('findings').textContent.includes('Nothing') || "
+               "!document.querySelector('.findings .error')")  # fmt: skip
+    page.click("Bring back")
+    page.until("document.querySelectorAll('.card.out').length === 0")
+    page.at("#undo").click()
+    page.until("document.querySelectorAll('.card.out').length === 1")
+    select = page.at('select[aria-label="Change alpha"]')
+    select.find_element(By.CSS_SELECTOR, "option[value=asinh]").click()
+    page.go("graph")
+    page.click("Fit")
+    page.until(SETTLED)
+    assert page.edges()
+    assert page.run("return performance.getEntriesByType('resource').every((r) => "
+                    "new URL(r.name).host === location.host)")  # fmt: skip
+    page.go("history")
+    page.until("document.querySelector('.steps')")
+    assert "alpha: asinh" in page.text(".steps")
+    assert page.log() == []
+
+
+def test_an_edge_is_forbidden_and_turned_with_the_mouse(fitted):
+    page = fitted
+    before, places = page.edges(), page.places()
+    assert ("alpha", "beta") in before
+    page.click_edge("alpha", "beta")
+    page.click("Forbid", "#details")
+    page.until("document.getElementById('changes').textContent.includes('Since')")
+    assert ("alpha", "beta") not in page.edges()
+    assert page.places() == places
+    assert page.run(f"{CY} return cy.edges('.gone, .turned').length") > 0
+    page.until("document.querySelector('#known').textContent.includes('costs')")
+    assert "alpha → beta forbidden" in page.text("#known")
+    page.undo()
+    page.until_edges(lambda now: now == before)
+    assert "forbidden" not in page.text("#known")
+    page.click_edge("beta", "gamma")
+    page.click("Turn round", "#details")
+    page.until_edges(lambda now: ("gamma", "beta") in now)
+    assert "gamma → beta required" in page.text("#known")
+    assert "turned round" in page.text("#changes")
+    assert page.log() == []
+
+
+def test_tiers_by_dragging_and_by_the_keyboard(fitted):
+    page = fitted
+    chip = page.button("delta", "#tiers")
+    page.run("arguments[0].scrollIntoView({block: 'center'})", chip)
+    target = page.driver.find_elements(By.CSS_SELECTOR, ".tier")[-1]
+    webdriver.ActionChains(page.driver, duration=60).drag_and_drop(chip, target).perform()
+    page.until("document.querySelectorAll('.tier').length === 3")
+    assert page.button("delta", ".tier[data-tier='1']")
+    page.run("arguments[0].focus()", page.button("alpha", "#tiers"))
+    page.press(Keys.ARROW_RIGHT)
+    page.until("document.querySelector('.tier[data-tier=\"1\"]').textContent.includes('alpha')")
+    page.until("document.activeElement.textContent === 'alpha'")
+    page.press(Keys.ARROW_RIGHT)
+    page.until("document.querySelector('.tier[data-tier=\"2\"]')?.textContent.includes('alpha')")
+    page.until_edges(lambda now: ("alpha", "delta") not in now)
+    assert "2 tiers" in page.text("#known")
+
+
+def test_rows_are_chosen_told_apart_left_out_and_taken_back(fitted, running):
+    page = fitted
+    page.go("rows")
+    page.until("document.querySelectorAll('.bars .bar').length === 5")
+    groups = page.driver.find_elements(By.CSS_SELECTOR, ".choices button")
+    smallest = min((g for g in groups if g.text.startswith("Group")),
+                   key=lambda g: int(g.text.split()[2]))  # fmt: skip
+    smallest.click()
+    page.until("document.querySelector('[data-at=apart]').textContent.includes('latent group')")
+    assert "times as wide" in page.text("[data-at=apart]")
+    assert page.run("return document.querySelectorAll('[data-at=table] tbody tr').length") > 20
+    canvas = page.at("[data-at=picture]")
+    page.run("arguments[0].scrollIntoView({block: 'center'})", canvas)
+    wide = canvas.size["width"]
+    chain = webdriver.ActionChains(page.driver, duration=60)
+    chain.move_to_element_with_offset(canvas, round(wide * 0.42), -100).click_and_hold()
+    chain.move_by_offset(round(wide * 0.07), 205).release().perform()
+    page.until("document.querySelector('[data-at=apart]').textContent.includes('in the picture')")
+    before = page.edges()
+    page.click("Leave these")
+    page.until("document.querySelector('[data-at=out]').textContent.includes('left out')")
+    page.until(SETTLED)
+    left = running.state()
+    assert left["fit"]["rows"]["used"] < 400
+    page.at("#undo").click()
+    page.until("!document.querySelector('[data-at=out]').textContent.includes('left out')")
+    page.until_edges(lambda now: now == before)
+    assert page.log() == []
+
+
+def test_learners_side_by_side_and_the_way_back(fitted):
+    page = fitted
+    page.go("compare")
+    page.until("document.querySelector('.choices-form')")
+    for box in page.driver.find_elements(By.CSS_SELECTOR, ".choices-form input"):
+        if box.is_selected() != (box.get_attribute("value") in ("Linear", "GES")):
+            box.click()
+    page.click("Compare")
+    page.until("document.querySelectorAll('.multiples figure').length === 2")
+    assert "joined by all 2 learners" in page.text("#page-compare")
+    page.go("history")
+    page.until("document.querySelector('pre').textContent.includes('import rescore')")
+    assert "groups" in page.text(".steps").lower()
+    page.click("Open two groups.csv")
+    page.until("document.querySelector('.steps .undone')")
+    page.at("#redo").click()
+    page.until("!document.querySelector('.steps .undone')")
+    assert page.run(UNNAMED) == []
+
+
+def test_the_keyboard_alone_is_enough(page, running, two_groups):
+    running.load("t.csv", two_groups.drop(columns="batch").to_csv(index=False).encode())
+    page.open(running)
+    page.until("document.querySelectorAll('.card').length === 4")
+    page.tab_to("e.textContent === 'Graph'")
+    page.press(Keys.ENTER)
+    page.until("document.getElementById('learner').options.length")
+    page.tab_to("e.id === 'fit'")
+    page.press(Keys.ENTER)
+    page.until(SETTLED)
+    before = page.edges()
+    page.tab_to("e.matches('#edges tbody tr')")
+    page.press(Keys.ENTER)
+    page.until("document.querySelector('#details h3')")
+    page.tab_to("e.textContent === 'Forbid' && e.closest('#details')")
+    page.press(Keys.ENTER)
+    page.until_edges(lambda now: now != before)
+    assert "forbidden" in page.text("#known")
+    page.undo()
+    page.until_edges(lambda now: now == before)
+
+
+def test_a_reload_and_a_second_tab_show_the_same(fitted, running):
+    page = fitted
+    first = page.driver.current_window_handle
+    page.driver.switch_to.new_window("tab")
+    page.open(running, "graph").until(SETTLED)
+    edges = page.edges()
+    running.post("step", step={"do": "forbid", "edges": [["gamma", "delta"]]})
+    page.until("document.querySelector('#known').textContent.includes('gamma → delta forbidden')")
+    page.driver.close()
+    page.driver.switch_to.window(first)
+    page.until("document.querySelector('#known').textContent.includes('gamma → delta forbidden')")
+    page.until_edges(lambda now: now != edges)
+    page.driver.refresh()
+    page.until("document.body.dataset.ready")
+    page.until("document.querySelector('#known').textContent.includes('gamma → delta forbidden')")
+    page.until_edges(lambda now: now and now != edges)
+
+
+def test_names_that_are_scripts_are_shown_and_not_run(page, running, two_groups):
+    hostile = two_groups.drop(columns="batch").set_axis(HOSTILE, axis=1)
+    running.load(HOSTILE[0] + ".csv", hostile.to_csv(index=False).encode())
+    running.post("fit")
+    page.open(running)
+    page.until("document.querySelectorAll('.card').length === 4")
+    assert HOSTILE[0] in page.text("#title")
+    for name in ("graph", "rows", "compare", "history"):
+        page.go(name)
+        page.until(f"!document.getElementById('page-{name}').hidden")
+    page.go("graph")
+    page.until(SETTLED)
+    assert HOSTILE[1] in page.text("#tiers")
+    assert page.run(
+        "return window.hit === undefined && document.querySelectorAll('main img').length === 0"
+    )
+    assert page.log() == []
+
+
+def test_on_a_phone_nothing_is_cut_off(fitted, running):
+    page = fitted.open(running, "load", 390, 844)
+    for name in ("load", "graph", "rows", "compare", "history"):
+        page.go(name)
+        page.until(f"!document.getElementById('page-{name}').hidden")
+        page.until("document.querySelectorAll('main section:not([hidden]) *').length > 5")
+        wide = page.run("return document.documentElement.scrollWidth")
+        assert wide <= 390, name
+    page.go("graph")
+    page.until(SETTLED)
+    page.click_edge("alpha", "beta")
+    assert page.button("Forbid", "#details").is_displayed()
+    assert page.log() == []
