@@ -59,7 +59,7 @@ class Walk:
         )
 
     def photograph(self, name: str, top: str = "") -> None:
-        """A screenshot in few colours, so that it stays small; from an element on, if it is named."""
+        """A screenshot in few colours, so that it stays small; from a named element on."""
         if top:
             self.run(f"document.querySelector('{top}').scrollIntoView()")
         time.sleep(0.7)
