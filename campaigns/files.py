@@ -122,7 +122,7 @@ def _knowledge(path: Path) -> None:
 
 
 def _experiment(path: Path) -> None:
-    from rescore.experiments.spec import read_experiment
+    from rescore.experiments import read_experiment
 
     for size in ("full", "quick", "tiny"):
         assert all(case.trial.key for case in read_experiment(path).cases(size)[:100])

@@ -26,7 +26,7 @@ SWEEP = f"""
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from pathlib import Path
-from rescore.experiments.spec import Trial
+from rescore.experiments import Trial
 from rescore.experiments.store import Store
 from rescore.experiments.sweep import sweep
 data = {{"source": "simulate", "nodes": 5, "samples": 100}}

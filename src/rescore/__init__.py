@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from rescore.learners.rescore import ReScore as ReScore
     from rescore.metrics import evaluate as evaluate
     from rescore.out_of_core import write_weights as write_weights
+    from rescore.pruning import select_neighbours as select_neighbours
     from rescore.pruning.cam import cam_prune as cam_prune
     from rescore.pruning.cam import term_p_values as term_p_values
-    from rescore.pruning.neighbours import select_neighbours as select_neighbours
     from rescore.reports.folder import report as report
     from rescore.scanning.sources import scan as scan
     from rescore.studies.advise import Advice as Advice
@@ -70,7 +70,7 @@ _HOMES = {
     "report": "rescore.reports.folder",
     "save": "rescore.exchange.saving",
     "scan": "rescore.scanning.sources",
-    "select_neighbours": "rescore.pruning.neighbours",
+    "select_neighbours": "rescore.pruning",
     "simulate": "rescore.data.simulate",
     "term_p_values": "rescore.pruning.cam",
     "to_dowhy": "rescore.exchange.programs",

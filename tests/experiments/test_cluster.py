@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rescore.experiments.spec import Case, Trial
+from rescore.experiments import Case, Trial
 from rescore.experiments.store import Store
 from rescore.experiments.sweep import _kept, missing, run_and_write, sweep
 

@@ -6,18 +6,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rescore.experiments import Case, Experiment, Trial, declared, find
 from rescore.experiments.conclusions import (
+    PUBLISHED,
     against_chance,
     best_setting,
     cells,
     conclusion,
     gains,
+    published,
     tidy,
 )
 from rescore.experiments.pages import contents, html, markdown, write_pages
-from rescore.experiments.published import PUBLISHED, published
 from rescore.experiments.running import run_trial
-from rescore.experiments.spec import Case, Experiment, Trial, declared, find
 from rescore.experiments.store import Store
 from rescore.experiments.sweep import missing, sweep
 from rescore.text import asset

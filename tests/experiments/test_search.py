@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
+from rescore.experiments import Experiment
 from rescore.experiments.running import run_trial
 from rescore.experiments.search import search
-from rescore.experiments.spec import Experiment
 from rescore.experiments.store import Store
 
 pytest.importorskip("optuna")

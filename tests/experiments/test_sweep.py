@@ -13,11 +13,10 @@ import pandas as pd
 import pytest
 
 from rescore import simulate
-from rescore.experiments import running
+from rescore.experiments import Case, Trial, read_experiment, running
 from rescore.experiments import store as store_module
 from rescore.experiments import sweep as sweeps
 from rescore.experiments.running import dataset, run_trial
-from rescore.experiments.spec import Case, Trial, read_experiment
 from rescore.experiments.store import Store
 from rescore.experiments.sweep import missing, sweep
 
@@ -302,7 +301,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the back
 from pathlib import Path
 from rescore.experiments.store import Store
 from rescore.experiments.sweep import sweep
-from rescore.experiments.spec import Trial
+from rescore.experiments import Trial
 data = {"source": "simulate", "nodes": 5, "samples": 100}
 trials = [Trial(data, {"learner": "Linear"}, seed) for seed in range(5000)]
 sweep(trials, Store(Path(sys.argv[1])), jobs=int(sys.argv[2]))

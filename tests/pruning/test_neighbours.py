@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from rescore.data.simulate import simulate
-from rescore.pruning.neighbours import MOST_ROWS, neighbours, select_neighbours
+from rescore.pruning import MOST_ROWS, neighbours, select_neighbours
 
 
 @pytest.fixture(scope="module")

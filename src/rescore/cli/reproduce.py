@@ -10,7 +10,7 @@ from rescore.cli.guard import one_line
 from rescore.cli.options import DebugOption, folder_named
 
 if TYPE_CHECKING:
-    from rescore.experiments.spec import Experiment
+    from rescore.experiments import Experiment
 
 __all__ = ["reproduce_command"]
 
@@ -51,8 +51,8 @@ def reproduce_command(
     debug: DebugOption = False,
 ) -> None:
     """Run what is missing of the paper's experiments, and render their pages."""
+    from rescore.experiments import declared, find
     from rescore.experiments.pages import write_pages
-    from rescore.experiments.spec import declared, find
     from rescore.experiments.store import Store
     from rescore.staging import refuse_others_files
     from rescore.validation import check_integer, check_number

@@ -9,20 +9,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rescore.experiments import Experiment
 from rescore.experiments.conclusions import (
     RESCORED,
     against_chance,
+    beside,
     best_setting,
     cells,
     conclusion,
     gains,
     group_ranks,
+    published_for,
     published_gains,
     tidy,
 )
-from rescore.experiments.published import beside, published_for
 from rescore.experiments.search import searched
-from rescore.experiments.spec import Experiment
 from rescore.experiments.store import Record, Store
 from rescore.metrics import HEADINGS
 from rescore.staging import staged

@@ -12,7 +12,7 @@ import pandas as pd
 
 from rescore.data import Dataset, load_sachs
 from rescore.data.simulate import simulate
-from rescore.experiments.spec import Trial
+from rescore.experiments import Trial
 from rescore.experiments.store import Record
 from rescore.learners import LEARNERS, load_learner
 from rescore.learners.rescore import ReScore

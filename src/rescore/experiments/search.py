@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
-from rescore.experiments.spec import Case, Experiment, Trial, assign, flat
+from rescore.experiments import Case, Experiment, Trial, assign, flat
 from rescore.experiments.store import Record, Store
 
 __all__ = ["search", "searched"]

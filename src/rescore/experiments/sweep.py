@@ -20,8 +20,8 @@ from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
 
+from rescore.experiments import Case, Trial
 from rescore.experiments.running import failed, out_of_time, run_trial
-from rescore.experiments.spec import Case, Trial
 from rescore.experiments.store import Record, Store
 from rescore.text import printable
 from rescore.validation import check_choice, check_integer, check_number

@@ -16,8 +16,8 @@ from rescore.learners.networks.rows import Weighted, effective_rows, prepare, we
 from rescore.learners.networks.selection import explained, substantial
 from rescore.moments import Cells
 from rescore.protocols import Problem
+from rescore.pruning import neighbours
 from rescore.pruning.cam import significant
-from rescore.pruning.neighbours import neighbours
 from rescore.weightings.fixed import Uniform
 
 KIND = {"hidden": (3,), "activation": "sigmoid"}

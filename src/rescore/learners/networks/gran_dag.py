@@ -266,7 +266,7 @@ def _candidates(
     possible, required = inward(inputs, possible_edges(problem)), inward(inputs, problem.required)
     if multiple is None:
         return possible | required
-    from rescore.pruning.neighbours import neighbours
+    from rescore.pruning import neighbours
 
     v = weighted(inputs, w).w.astype(np.float64)
     near = neighbours(inputs.XT.T.astype(np.float64), v.T / v.T.sum(axis=0), multiple, seed)
