@@ -87,6 +87,17 @@ def forget_peak():
     Path("/proc/self/clear_refs").write_text("5")
 
 
+def limit(cap):
+    """No more memory than this for the process: a control group, or else a limit of addresses."""
+    group = Path("/sys/fs/cgroup/memory", f"rescore-{os.getpid()}")
+    try:
+        group.mkdir()
+        (group / "memory.limit_in_bytes").write_text(str(int(cap)))
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+    except OSError:
+        resource.setrlimit(resource.RLIMIT_AS, (int(cap), int(cap)))
+
+
 def model_named(name):
     import rescore as rs
 
@@ -94,12 +105,12 @@ def model_named(name):
 
 
 def fitted(name, source, cap=None, keep=None):
-    """Fit in this process, under a limit of address space if one is given; print what it took."""
+    """Fit in this process, under a limit of memory if one is given; print what it took."""
+    if cap:
+        limit(cap)
     import rescore as rs
 
-    model_named(name).fit(rows_of("groups", 3_000, 1, graph()))  # imports and compilation
-    if cap:
-        resource.setrlimit(resource.RLIMIT_AS, (int(cap), int(cap)))
+    model_named(name).fit(rows_of("groups", 3_000, 1, graph()))  # compilation
     X = np.load(source) if source.endswith(".npy") else rs.scan(source, memory=cap, keep=keep)
     forget_peak()
     before, begun, cpu = held(), time.perf_counter(), time.process_time()
@@ -240,7 +251,7 @@ def wide_fitted(d, n):
     X = rows_of("equal", n, 2, W).astype(np.float64)
     forget_peak()
     before, begun = held(), time.perf_counter()
-    model = rs.Linear(noise="equal").fit(X)
+    model = rs.Linear().fit(X)
     told = {
         "seconds": time.perf_counter() - begun,
         "before_mb": before,

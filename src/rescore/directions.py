@@ -70,7 +70,7 @@ def _of_rows(problem: Problem, edges: Mask, w: Weights) -> tuple[str, dict[str, 
         tried.append(noise.with_shaped_noise(sample, W))
     name = min(tried, key=lambda one: one.cost).name
     total = {
-        noise.EQUAL: lambda A: _equal_total(sample, A),
+        noise.EQUAL: _equal_total(sample),
         noise.UNEQUAL: lambda A: 0.0,
         noise.SHAPED: Totals(Negentropies(sample).cost).of,
     }[name]
@@ -83,8 +83,21 @@ def _of_cells(problem: Problem, edges: Mask, w: Weights) -> tuple[str, dict[str,
     return noise.GROUPED, {}, Totals(lambda j, parents: search.local(j, parents)[0]).of
 
 
-def _equal_total(sample: Sample, edges: Mask) -> float:
-    return -noise.with_equal_noise(sample, sample.search.coefficients(edges)).likelihood
+def _equal_total(sample: Sample) -> Total:
+    """Minus the log-likelihood of noise of one size, up to a constant.
+
+    It depends on a graph by the sum of the variances that its regressions leave, and a graph that
+    differs in one edge differs in few of them.
+    """
+    S, many = sample.moments.covariance, max(len(sample.used), 1)
+    left = Totals(
+        lambda j, parents: (
+            max(float(sample.search.local(j, parents)[2][0]), noise.LEAST_VARIANCE * float(S[j, j]))
+            if S[j, j] > 0
+            else 0.0
+        )
+    ).of
+    return lambda A: 0.5 * sample.rows * many * float(np.log(max(left(A), 1e-300)))
 
 
 @dataclass(eq=False)
@@ -132,6 +145,7 @@ def open_directions(
            [0, 0, 0]], dtype=int8)
     """
     P = cpdag(edges) != 0
+    lines, order = P & P.T, topological_order(edges)
     for i, j in _undirected(P, edges):
         if required[i, j] or not allowed[j, i]:
             P[j, i] = False
@@ -139,7 +153,8 @@ def open_directions(
     for i, j in _undirected(P, edges):
         if not P[j, i]:  # another edge has settled it
             continue
-        turned = _turned(P, edges, i, j)
+        part = _component(lines, i)
+        turned = _turned(P, edges, [v for v in reversed(order) if part[v]], i, j)
         if (turned & ~allowed).any() or total(turned) - least > price:
             P[j, i] = False
             P = meek(P)
@@ -163,11 +178,12 @@ def _undirected(P: Mask, edges: Mask) -> list[tuple[int, int]]:
     return sorted(((int(i), int(j)) for i, j in np.argwhere(P & P.T & edges)), key=place)
 
 
-def _turned(P: Mask, edges: Mask, i: int, j: int) -> Mask:
-    """The graph of the class that differs least from ``edges`` but has j → i."""
-    part = _component(cpdag(edges) != 0, i)
-    # The first possible sink is taken, so that the last in the order stays last where it can.
-    order = [v for v in reversed(topological_order(edges)) if part[v]]
+def _turned(P: Mask, edges: Mask, order: list[int], i: int, j: int) -> Mask:
+    """The graph of the class that differs least from ``edges`` but has j → i.
+
+    ``order`` are the nodes that undirected edges join to i, the last first: the first possible
+    sink is taken, so that the last stays last where it can.
+    """
     block = np.ix_(order, order)
     Q = P.copy()
     Q[i, j] = False
@@ -176,9 +192,9 @@ def _turned(P: Mask, edges: Mask, i: int, j: int) -> Mask:
     return turned
 
 
-def _component(P: Mask, start: int) -> Mask:
+def _component(joined: Mask, start: int) -> Mask:
     """The nodes joined to ``start`` by undirected edges, (d,)."""
-    joined, reached = P & P.T, np.zeros(len(P), dtype=np.bool_)
+    reached = np.zeros(len(joined), dtype=np.bool_)
     frontier = reached.copy()
     frontier[start] = True
     while frontier.any():
@@ -210,17 +226,19 @@ def meek(P: Mask) -> Mask:
 
 def _follows(P: Mask, i: int, j: int) -> bool:
     """Whether the undirected edge i - j must point to j."""
-    arrow, adjacent, line = P & ~P.T, P | P.T, P & P.T
-    if (arrow[:, i] & ~adjacent[:, j]).any():  # else a new v-structure at i
+    # Of i and j alone: with many nodes the whole matrices would take longer than all else.
+    from_i, to_i, from_j, to_j = P[i], P[:, i], P[j], P[:, j]
+    apart, into_j, line = ~(from_j | to_j), to_j & ~from_j, from_i & to_i
+    if (to_i & ~from_i & apart).any():  # else a new v-structure at i
         return True
-    if (arrow[i] & arrow[:, j]).any():  # else a cycle
+    if (from_i & ~to_i & into_j).any():  # else a cycle
         return True
-    into = np.flatnonzero(line[i] & arrow[:, j])
-    if any(not adjacent[a, b] for a in into for b in into if a < b):
+    into = np.flatnonzero(line & into_j)
+    if any(not (P[a, b] or P[b, a]) for a in into for b in into if a < b):
         return True
     # d → c → j with i joined to d and adjacent to c, d apart from j
-    through = np.flatnonzero(adjacent[i] & arrow[:, j])
-    return any((line[i] & arrow[:, c] & ~adjacent[:, j]).any() for c in through)
+    through = np.flatnonzero((from_i | to_i) & into_j)
+    return any((line & P[:, c] & ~P[c] & apart).any() for c in through)
 
 
 def _told(name: str, costs: dict[str, float], graph: NDArray[np.int8]) -> dict[str, Any]:
