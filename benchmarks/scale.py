@@ -162,7 +162,8 @@ def rate(records, folder, rows):
     import pyarrow.parquet as pq
 
     import rescore as rs
-    from rescore.scanning.passes import Count, Passes
+    from rescore.scanning.passes import Passes
+    from rescore.scanning.statistics import Count
 
     home, seconds = table(folder, "equal", rows), {"ours": [], "theirs": []}
     if not records.missing("rate", "moments", rows):
@@ -221,7 +222,8 @@ def dask(records, folder, rows):
     from distributed import Client
 
     import rescore as rs
-    from rescore.scanning.passes import Count, Passes
+    from rescore.scanning.passes import Passes
+    from rescore.scanning.statistics import Count
     from rescore.weightings.refined import ByMechanisms
     from rescore.weightings.regimes import Mechanisms
 

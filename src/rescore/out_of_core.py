@@ -28,8 +28,9 @@ from rescore.fitting import (
 from rescore.moments import Cells, Matrix, Moments, Rows, Standardised, row_weights
 from rescore.protocols import Backbone, Problem, Status, Weighting
 from rescore.scanning.digest import Digest
-from rescore.scanning.passes import Listed, Look, Looked, Passes, Weigh
+from rescore.scanning.passes import Passes
 from rescore.scanning.sources import SAMPLE, Scan, scan
+from rescore.scanning.statistics import Count, Listed, Look, Looked, Stretched, Stretches, Weigh
 from rescore.tables.findings import Spread
 from rescore.tables.table import Table
 from rescore.weight_box import likelihood_units
@@ -45,6 +46,7 @@ from rescore.weightings.refined import (
 )
 
 MOST_PASSES = 15
+MOST_STRETCHES = 1024  # of which resamples are drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +95,7 @@ def learn_scan(
             group = fitted.result.weights.membership.argmax(axis=1).astype(np.int16)
         return _with_passes(fitted, passes, Listed(fitted.result.sample_weight, group))
     prepared = _prepared(passes, table, looked, preparation)
-    problem, found = _found(prepared.problem, players, on_step)
+    problem, found, _ = _found(prepared.problem, players, on_step)
     result = prepared.in_own_units(found)
     prior = problem.prior
     fitted = Fitted(
@@ -229,6 +231,17 @@ def first_look(passes: Passes) -> tuple[SampledTable, Looked]:
     return SampledTable(values, source.names, pd.Index(chosen, name="row"), whole=whole), looked
 
 
+def rows_in_memory(source: Scan) -> pd.DataFrame | None:
+    """All rows, if they are no more than a sample would be.
+
+    Examples
+    --------
+    >>> rows_in_memory(scan(np.zeros((3, 1)))).shape
+    (3, 1)
+    """
+    return first_look(Passes(source))[0].frame if source.rows <= SAMPLE else None
+
+
 def _spread(looked: Looked) -> Spread:
     """Of all rows, from their moments and extremes."""
     reach = np.maximum(looked.high - looked.mean, looked.mean - looked.low)
@@ -264,8 +277,8 @@ def _prepared(
 
 def _found(
     problem: Problem, players: Players, on_step: Callable[[Record], Any] | None
-) -> tuple[Problem, Result]:
-    """The graph of all rows, alike or in groups, and the problem that it was found in."""
+) -> tuple[Problem, Result, Any]:
+    """The graph of all rows, alike or in groups, the problem that it was found in, and by what."""
     told: Any = {}
     if not isinstance(players.weighting, Uniform):
         rows = problem.rows
@@ -283,7 +296,7 @@ def _found(
     found = rescore(
         problem, players.backbone, Uniform(), max_steps=players.max_steps, on_step=on_step
     )
-    return problem, replace(found, weighting=told)
+    return problem, replace(found, weighting=told), None
 
 
 def _in_groups(
@@ -291,8 +304,8 @@ def _in_groups(
     players: Players,
     start: Result,
     on_step: Callable[[Record], Any] | None,
-) -> tuple[Problem, Result]:
-    """Groups and graph of all rows in turn, until the graph repeats."""
+) -> tuple[Problem, Result, Any]:
+    """Groups and graph of all rows in turn, until the graph repeats; and what finds them."""
     rows = problem.rows
     assert isinstance(rows, Digest)
     refined = REFINED[type(players.weighting)].of(players.weighting, start)
@@ -313,7 +326,7 @@ def _in_groups(
             break
         seen.append(edges)
     count = exact_rows(found.weights, sums)
-    return problem, replace(found, history=tuple(history), effective_rows=count)
+    return problem, replace(found, history=tuple(history), effective_rows=count), refined
 
 
 def _equations(prepared: Prepared, problem: Problem, found: Result) -> tuple[Any, Matrix]:
@@ -330,6 +343,65 @@ def _equations(prepared: Prepared, problem: Problem, found: Result) -> tuple[Any
     if units is None:
         return equations, variance
     return equations.rescaled(units.mean, units.deviation), variance * np.square(units.deviation)
+
+
+@dataclass(frozen=True, eq=False)
+class Resampling:
+    """A fit, and the moments of stretches of rows, of which resamples are drawn.
+
+    Rows next to each other are drawn together, so that rows that depend on their neighbours are
+    no more certain than they are; where rows do not, it makes no difference.
+    """
+
+    prepared: Prepared
+    problem: Problem
+    found: Result
+    refined: Any
+    players: Players
+    stretches: Stretched
+
+    @classmethod
+    def of(cls, source: Scan, players: Players, preparation: Preparation) -> "Resampling":
+        """One pass after those of the fit."""
+        _refuse(players.weighting, preparation)
+        passes = Passes(source)
+        prepared = _prepared(passes, *first_look(passes), preparation)
+        problem, found, refined = _found(prepared.problem, players, None)
+        rows = problem.rows
+        assert isinstance(rows, Digest)
+        count = Count(rows.rule, None, rows.centre, rows.unit)
+        size = -(-source.rows // MOST_STRETCHES)
+        stretches = passes.made("stretches of rows", Stretches(count, size))
+        return cls(prepared, problem, found, refined, players, stretches)
+
+    def drawn(self, counts: Any) -> tuple[Matrix, Status]:
+        """The graph (d, d) of the stretches drawn ``counts`` times each, and how it ended."""
+        sums = self.stretches.drawn(counts)
+        mass, mean, S = sums.moments
+        share = mass / mass.sum()
+        apart = mean - share @ mean
+        whole = np.tensordot(share, S + apart[:, :, None] * apart[:, None, :], axes=1)
+        rows: Any = self.problem.rows
+        again = replace(rows, passes=Known(sums), whole=Moments(share @ mean, whole))
+        problem = replace(self.problem, rows=again, count=float(mass.sum()))
+        given: Any = Uniform()
+        if self.refined is not None:
+            given = self.refined.weigh(problem, self.found, again.rule)
+        found = rescore(
+            problem, self.players.backbone, given, warmup=0, max_steps=self.players.max_steps
+        )
+        return self.prepared.in_own_units(found).W, found.status
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Passes whose sums are known already."""
+
+    sums: Any
+
+    def made(self, name: str, statistic: Any) -> Any:
+        """Those sums."""
+        return self.sums
 
 
 def _told(passes: Passes, sample: int) -> dict[str, Any]:

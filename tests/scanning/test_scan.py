@@ -12,7 +12,8 @@ import rescore as rs
 from rescore.moments import Rows
 from rescore.scanning import passes as passes_module
 from rescore.scanning import sources
-from rescore.scanning.passes import Count, Passes
+from rescore.scanning.passes import Passes
+from rescore.scanning.statistics import Count, Stretches
 from rescore.weightings.refined import ByMechanisms
 from rescore.weightings.regimes import Mechanisms
 
@@ -343,3 +344,24 @@ def test_an_error_in_one_thread_ends_them_all(tmp_path):
     with pytest.raises(ValueError, match="NaN"):
         rs.Linear().fit(rs.scan(tmp_path / "data", jobs=3))
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("model", [rs.Linear(noise="unequal"), rs.ReScore()])
+def test_resamples_of_stretches_are_as_sure_as_standard_errors(model, table, monkeypatch):
+    monkeypatch.setattr("rescore.out_of_core.SAMPLE", 4_000)
+    found = rs.bootstrap(model, rs.scan(table), resamples=30)
+    assert found.summary == "30 bootstrap resamples of 1,000 stretches of rows; all fits converged."
+    top = found.table.set_index(["cause", "effect"]).loc[("c", "d")]
+    assert found.adjacent.loc["c", "d"] == 1
+    error = model.fit(table).standard_errors_.loc["c", "d"]
+    assert top["high"] - top["low"] == pytest.approx(2 * 1.645 * error, rel=0.5)
+
+
+def test_stretches_add_up_to_all_rows(table, small_blocks):
+    passes = Passes(rs.scan(table))
+    whole = passes.made("all", Count())
+    stretches = passes.made("stretches", Stretches(Count(), 777))
+    assert stretches.mass[:, 0].tolist() == [777.0] * (N // 777) + [float(N % 777)]
+    again = stretches.drawn(np.ones(len(stretches.first)))
+    for one, other in zip(whole, again, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)

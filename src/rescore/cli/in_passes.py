@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 KEPT = ".passes"  # in the folder of the run, until it is whole
 NOT_YET = (
     "weights", "groups", "transform", "exclude", "na", "delimiter", "thousands", "sheet",
-    "units", "compare", "bootstrap",
+    "units", "compare",
 )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ from rescore.validation import check_integer, check_seed
 from rescore.weightings.fixed import Uniform
 
 if TYPE_CHECKING:
-    pass
+    from rescore.out_of_core import Players
 
 
 @dataclass(frozen=True)
@@ -208,21 +208,17 @@ class GraphLearner(StructureLearner):
         on_step: Callable[[Record], Any] | None,
         groups: Any = None,
     ) -> Fitted:
-        backbone = plain = self.backbone()
-        max_steps = check_integer("max_steps", self.max_steps, at_least=1)
-        if player.whole_fits or (self.one_step and player.warmup > 0):
-            backbone = Repeated(backbone, max_steps, self.scout())
-            max_steps *= 1 if self.one_step else max_steps  # as many fits as a fit may have steps
         preparation = self._preparation()
         if is_scannable(X) or self._in_passes(X, sample_weight, groups, player.weighting):
-            from rescore.out_of_core import Players, learn_large, learn_scan  # imports numba
+            from rescore.out_of_core import learn_large, learn_scan  # imports numba
 
-            players = Players(plain, player.weighting, backbone, player.warmup, max_steps)
+            players = self.players(player)
             told = {"told_by": self.directions, "on_step": on_step}
             if not is_scannable(X):
                 return learn_large(as_table(X, copy=False), players, preparation, **told)
             self._refuse_passes(sample_weight, groups)
             return learn_scan(scan(X), players, preparation, **told)
+        backbone, max_steps = self._repeated(player)
         return learn(
             X,
             sample_weight,
@@ -235,6 +231,22 @@ class GraphLearner(StructureLearner):
             max_steps=max_steps,
             on_step=on_step,
         )
+
+    def _repeated(self, player: InnerPlayer) -> tuple[Backbone, int]:
+        """The backbone, again and again where weights move between fits; steps at most."""
+        backbone = self.backbone()
+        max_steps = check_integer("max_steps", self.max_steps, at_least=1)
+        if player.whole_fits or (self.one_step and player.warmup > 0):
+            backbone = Repeated(backbone, max_steps, self.scout())
+            max_steps *= 1 if self.one_step else max_steps  # as many fits as a fit may have steps
+        return backbone, max_steps
+
+    def players(self, player: InnerPlayer) -> "Players":
+        """Who takes turns in a fit of rows that are read in passes."""
+        from rescore.out_of_core import Players
+
+        repeated, max_steps = self._repeated(player)
+        return Players(self.backbone(), player.weighting, repeated, player.warmup, max_steps)
 
     def _in_passes(self, X: Any, sample_weight: Any, groups: Any, weighting: Weighting) -> bool:
         """Whether rows in memory are so many that they are read in passes like any others."""

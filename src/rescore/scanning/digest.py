@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from rescore.moments import GroupMoments, Matrix, Moments, Rows
-from rescore.scanning.passes import Count, Passes, Rule, Sums, everyone
+from rescore.scanning.passes import Passes
+from rescore.scanning.statistics import Count, Rule, Sums, everyone
 
 FOLLOWS = 1e-6  # largest part of a weight that may be rounding
 

@@ -6,18 +6,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from rescore.learners.base import StructureLearner
+from rescore.learners.base import InnerPlayer, StructureLearner
 from rescore.learners.custom import Custom, as_learner
 from rescore.learners.linear import Linear
+from rescore.learners.rescore import ReScore
 from rescore.moments import Matrix
-from rescore.studies.edge_shares import Counts, Outcome, Stability, summarised
+from rescore.out_of_core import Resampling, rows_in_memory
+from rescore.scanning.sources import Scan, is_scannable, scan
+from rescore.studies.edge_shares import STRETCHES, Counts, Outcome, Stability, summarised
 from rescore.studies.refit import Given, Positions, Refits, check_groups, opening_of, refit
 from rescore.tables.table import TableLike, group_codes
 from rescore.validation import check_choice, check_integer
 from rescore.weight_box import MOST_ROWS
+from rescore.weightings.fixed import Uniform
 
 SCHEMES = ("bootstrap", "subsample")
 FEWEST_ROWS = 10
@@ -38,6 +43,8 @@ def bootstrap(
     on_resample: Callable[[int], Any] | None = None,
 ) -> Stability:
     """Fit a model again on resamples of the rows, and count how often it finds each edge.
+
+    Of a `scan` stretches of about a thousandth of the rows are drawn, by their moments: one pass.
 
     A share says how steadily this model finds the edge in rows like these, not how probable it
     is that the edge is causal: what a model gets wrong it may get wrong every time.
@@ -79,8 +86,15 @@ def bootstrap(
     cause effect  edge adjacent direction       coefficient
      rain  grass 100 %    100 %     100 % 2.01 [1.94, 2.08]
     """
-    study = study_of(model, X, scheme, sample_weight, groups)
     count = check_integer("resamples", resamples, at_least=1)
+    if is_scannable(X):
+        source = scan(X)
+        held = rows_in_memory(source)
+        if held is None:
+            seeds = np.random.SeedSequence(check_integer("random_state", random_state, at_least=0))
+            return _of_stretches(model, source, scheme, seeds.spawn(count), on_resample)
+        X = held
+    study = study_of(model, X, scheme, sample_weight, groups)
     found: list[Outcome] = []
     try:
         for outcome in outcomes(study, count, random_state, Refits(n_jobs, on_resample)):
@@ -91,6 +105,39 @@ def bootstrap(
         stopped = f"Stopped by Ctrl-C after {len(found)} of {count} resamples."
         warnings.warn(stopped, stacklevel=2)
     return summarised(found, study.given.X, study.scheme, len(found) < count)
+
+
+def _of_stretches(
+    model: Any,
+    source: Scan,
+    scheme: str,
+    seeds: list[np.random.SeedSequence],
+    on_resample: Callable[[int], Any] | None,
+) -> Stability:
+    """Resamples of stretches of rows, from the moments of each: one pass after those of the fit."""
+    known = clone(model if isinstance(model, StructureLearner) else as_learner(model))
+    if not isinstance(known.plain, Linear):
+        raise ValueError(
+            "Resamples of rows that are read in passes are for Linear, alone or in ReScore. Take "
+            "a sample of the rows with other learners."
+        )
+    if isinstance(known, Linear) and known.noise == "auto":  # as `_with_its_noise` says
+        told = clone(known).fit(source).diagnostics_["noise"]["hypothesis"]
+        known = known.set_params(noise=told)
+    weighed = isinstance(known, ReScore)
+    player = known._player(known.plain) if weighed else InnerPlayer(Uniform())
+    study = Resampling.of(source, known.plain.players(player), known.plain._preparation())
+    stretches = np.ones(len(study.stretches.first), dtype=np.int64)
+    check_choice("scheme", scheme, SCHEMES)
+    found = []
+    for done, seed in enumerate(seeds, start=1):
+        counts = draw(stretches, scheme, None, np.random.default_rng(seed))
+        W, status = study.drawn(counts)
+        found.append(Outcome(W, counts, status))
+        if on_resample is not None:
+            on_resample(done)
+    index = pd.RangeIndex(len(stretches), name=STRETCHES)
+    return summarised(found, pd.DataFrame(index=index, columns=list(source.names)), scheme, False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from rescore.protocols import Status
 
 MOST_SHOWN = 20
 LOW, HIGH = 0.05, 0.95
+STRETCHES = "stretches of rows"  # drawn in the place of rows that are read in passes
 CHUNK = 2**14  # rows at a time
 Counts = NDArray[np.int64]
 
@@ -87,11 +88,11 @@ class Stability:
     @property
     def summary(self) -> str:
         """How the resamples were drawn and how their fits ended, as a sentence."""
-        n = len(self.row_weights)
-        if self.scheme == "bootstrap":
-            how = f"bootstrap resamples of {n:,} rows"
-        else:
-            how = f"random halves of {n:,} rows"
+        what = STRETCHES if self.row_weights.index.name == STRETCHES else "rows"
+        many = f"{len(self.row_weights):,} {what}"
+        how = (
+            f"{'bootstrap resamples' if self.scheme == 'bootstrap' else 'random halves'} of {many}"
+        )
         failed = self.not_converged
         ends = f"{failed} fit(s) did not converge and count too" if failed else "all fits converged"
         stopped = " Stopped by Ctrl-C before all were drawn." if self.interrupted else ""

@@ -13,7 +13,7 @@ from rescore.equations import Equations
 from rescore.moments import Cells, Matrix
 from rescore.protocols import Losses, Mask, Problem, Weighting
 from rescore.scanning.digest import Digest
-from rescore.scanning.passes import Rule, Sums, scatters
+from rescore.scanning.statistics import Rule, Sums, scatters
 from rescore.weightings import groups as variances
 from rescore.weightings.balanced import NOISE_SHARE, Precision, Seen, cell_weights, plain_noise
 from rescore.weightings.environments import Environments, Found, cells_of
