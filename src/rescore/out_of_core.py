@@ -33,6 +33,7 @@ from rescore.scanning.sources import SAMPLE, Scan, scan
 from rescore.scanning.statistics import Count, Listed, Look, Looked, Stretched, Stretches, Weigh
 from rescore.tables.findings import Spread
 from rescore.tables.table import Table
+from rescore.text import printable
 from rescore.weight_box import likelihood_units
 from rescore.weightings.fixed import Uniform
 from rescore.weightings.refined import (
@@ -199,6 +200,11 @@ def write_weights(model: Any, source: Any, path: Any) -> int:
         if writer is not None:
             writer.close()
         unfinished.replace(target)
+    except OSError as error:
+        raise OSError(
+            f"'{printable(target, 200)}' could not be written ({error}). Make room, and do the "
+            "same again."
+        ) from error
     finally:
         unfinished.unlink(missing_ok=True)
     return at

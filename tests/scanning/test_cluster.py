@@ -12,7 +12,7 @@ pytest.importorskip("pyarrow")
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
     monkeypatch.setattr(workers, "ROWS", 90_000)
-    monkeypatch.setattr(sources, "CELLS", 2**15)
+    monkeypatch.setattr(sources, "CELLS", 2**12)
     monkeypatch.setattr(sources, "SPAN", 2**13)
     workers.files.cache_clear()
     workers.undisturbed.cache_clear()

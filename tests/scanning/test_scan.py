@@ -44,8 +44,8 @@ def table():
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    """Blocks of 2,048 rows and tasks of a few, so that a small table has many."""
-    monkeypatch.setattr(sources, "CELLS", 2**13)
+    """Blocks of 256 rows and tasks of a few, so that a small table has many."""
+    monkeypatch.setattr(sources, "CELLS", 2**10)
     monkeypatch.setattr(sources, "SPAN", 2**12)
 
 
@@ -365,3 +365,20 @@ def test_stretches_add_up_to_all_rows(table, small_blocks):
     again = stretches.drawn(np.ones(len(stretches.first)))
     for one, other in zip(whole, again, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
+def test_a_full_disk_keeps_no_pass_and_loses_no_fit(table, tmp_path, monkeypatch):
+    def full(path, content):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(passes_module, "write_whole", full)
+    with pytest.warns(RuntimeWarning, match="could not be kept .*No space left"):
+        found = rs.Linear().fit(rs.scan(table, keep=tmp_path / "kept"))
+    alike(found, rs.Linear().fit(rs.scan(table)))
+
+
+def test_weights_that_cannot_be_written_are_one_sentence(table, tmp_path):
+    found = rs.scan(table)
+    model = rs.Linear().fit(found)
+    with pytest.raises(OSError, match=r"weights\.parquet' could not be written"):
+        rs.write_weights(model, found, tmp_path / "nowhere" / "weights.parquet")

@@ -10,6 +10,7 @@ import io
 import logging
 import os
 import time
+import warnings
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from rescore.moments import Matrix
-from rescore.scanning.sources import Partition, Piece, Reader, Scan, with_frames
+from rescore.scanning.sources import TOGETHER, Partition, Piece, Reader, Scan, with_frames
 from rescore.scanning.statistics import UnusableError
 from rescore.staging import write_whole
 
@@ -99,12 +100,24 @@ class Passes:
 
     def _tell(self, name: str, key: str, found: Any, kept: bool, seconds: float) -> None:
         if not kept and self.scan.folder is not None:
-            _write(self.scan.folder / f"pass-{key[:24]}.npz", found)
+            self._keep(self.scan.folder / f"pass-{key[:24]}.npz", found)
         self.done.append({"pass": name, "seconds": round(seconds, 3), "kept": kept})
         LOG.info(
             "pass %d, %s: %d rows in %.1f s%s",
             self.count, name, self.scan.rows, seconds, " (kept from before)" * kept,
         )  # fmt: skip
+
+    def _keep(self, path: Path, found: Any) -> None:
+        """A pass that cannot be kept is no reason to lose the fit."""
+        try:
+            _write(path, found)
+        except OSError as error:
+            warnings.warn(
+                f"A finished pass could not be kept ({error}): an interrupted fit would make it "
+                "again. Make room in its folder.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def _kept(self, key: str, kind: type[Any]) -> Any:
         if self.scan.folder is None:
@@ -167,7 +180,19 @@ def computed(piece: Piece, scan: Any, statistic: Any, frames: Any = ()) -> list[
     with threadpool_limits(1):
         if getattr(statistic, "keys", ()):
             return [statistic.of(first, X, reader.seen) for first, X in reader.blocks()]
-        return [statistic.of(first, X) for first, X in reader.blocks()]
+        return _together(reader, statistic)
+
+
+def _together(reader: Reader, statistic: Any) -> list[Any]:
+    """The statistics of a few blocks at a time, always of the same ones, added in their order."""
+    found: list[Any] = []
+    for first, X in reader.blocks():
+        block, begins = statistic.of(first, X), first % (TOGETHER * reader.block) == 0
+        if begins or not hasattr(statistic, "added"):
+            found.append(block)
+        else:
+            found[-1] = statistic.added(found[-1], block)
+    return found
 
 
 def workers_here(scan: Scan) -> int:

@@ -25,11 +25,13 @@ from rescore.text import listing, printable
 from rescore.validation import check_integer
 
 SAMPLE = 2**14  # rows that a fit looks at one by one; where there are more, a sample of them
-CELLS = 2**21  # of a block, 16 MB: as many rows as make up so many, rounded down to a power of two
+CELLS = 2**18  # of a block, 2 MB, so that it stays in the cache: rows are a power of two
+TOGETHER = 8  # blocks whose statistics are added before they leave who computed them
 SPAN = 2**19  # rows that one task reads at least
 ROW_GROUPS = 4  # that it reads at least, because those at its ends may be read by two tasks
 UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "B": 1.0}
 COPIES = 6  # of a block that a statistic has in memory at a time, about
+READ = 2**22  # bytes of a column that are read ahead, decoded and on their way, about
 
 Block = NDArray[np.float64]  # (n, d), each column in one piece of memory
 
@@ -149,8 +151,9 @@ class Scan:
         """What to hand out, whole blocks each, so that several workers have enough to do."""
         largest = max((part.rows for part in self.parts), default=0)
         wanted = max(SPAN, ROW_GROUPS * largest)
-        wanted = max(min(wanted, -(-self.rows // (4 * workers))), self.block)
-        step = self.block * -(-wanted // self.block)
+        unit = TOGETHER * self.block
+        wanted = max(min(wanted, -(-self.rows // (4 * workers))), unit)
+        step = unit * -(-wanted // unit)
         starts = range(0, self.rows, step)
         return [self._piece(start, min(start + step, self.rows)) for start in starts]
 
@@ -164,7 +167,7 @@ class Scan:
     @property
     def need(self) -> float:
         """Bytes that one task has in memory at a time, about."""
-        return 8.0 * COPIES * self.block * len(self.names)
+        return float(8 * COPIES * self.block + READ) * len(self.names)
 
 
 def scan(

@@ -154,7 +154,8 @@ class Count:
             F = some if self.expansion is None else self.expansion(some)
             if total is None:  # near the mean, so that little is lost to rounding
                 near = F.mean(axis=0)
-            parts = (*sums_around(near, F, P), P.T @ P, likelihood.sum(), P.T @ squares)
+            F -= near  # the rows are nobody else's
+            parts = (*sums_of(F, P), P.T @ P, likelihood.sum(), P.T @ squares)
             total = parts if total is None else [a + b for a, b in zip(total, parts, strict=True)]
         mass, mean, scatter, overlap, likelihood, squares = total
         rest = overlap, np.array(likelihood), squares
@@ -171,11 +172,11 @@ class Count:
 Scatters = tuple[Matrix, Matrix, Matrix]
 
 
-def sums_around(near: Matrix, X: Matrix, P: Matrix) -> Scatters:
-    """Mass (K,), sums (K, p) and sums of products (K, p, p) of ``X - near`` in groups."""
-    Z = X - near
-    products = np.stack([(Z * p[:, None]).T @ Z for p in P.T] if P.shape[1] > 1 else [Z.T @ Z])
-    return P.sum(axis=0), P.T @ Z, products
+def sums_of(Z: Matrix, P: Matrix) -> Scatters:
+    """Mass (K,), sums (K, p) and sums of products (K, p, p) of rows in groups."""
+    if P.shape[1] == 1:  # where all rows are in it
+        return P.sum(axis=0), P.T @ Z, (Z.T @ Z)[None]
+    return P.sum(axis=0), P.T @ Z, np.stack([(Z * p[:, None]).T @ Z for p in P.T])
 
 
 def centred(near: Matrix, mass: Matrix, total: Matrix, products: Matrix) -> Scatters:
@@ -195,7 +196,7 @@ def scatters(X: Matrix, P: Matrix) -> Scatters:
     (array([2., 0.]), array([2.]), array([[2.]]))
     """
     near = X.mean(axis=0)
-    return centred(near, *sums_around(near, X, P))
+    return centred(near, *sums_of(X - near, P))
 
 
 def joined(one: Any, other: Any) -> Scatters:
