@@ -15,7 +15,7 @@ from rescore.graph.dag import is_dag
 from rescore.moments import Cells
 from rescore.tables.convert import DataWarning
 
-COUNT, SECONDS, TESTED = 5000, 1400, 40
+COUNT, SECONDS, TESTED = 5000, 1200, 40
 
 # What costs milliseconds, and what compiles and trains: one case in twelve, of few shapes.
 QUICK = [

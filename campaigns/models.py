@@ -15,7 +15,7 @@ import numpy as np
 from campaigns._writers import model
 from campaigns.files import _change
 
-COUNT, SECONDS, TESTED = 2000, 150, 60
+COUNT, SECONDS, TESTED = 2000, 100, 60
 NUMBERS = [np.nan, np.inf, -np.inf, -1.0, 0.0, 2.0, 1e300, -1e-300]
 WORDS = [None, True, -1, 10**30, 1.5, "", "x" * 10_000, "\0", [], [[]], {}, {"class": "os.system"}]
 

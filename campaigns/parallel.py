@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-COUNT, SECONDS, TESTED = 48, 600, 2
+COUNT, SECONDS, TESTED = 48, 500, 2
 CPU_SECONDS, WALL_SECONDS = 120, 1000
 NUMBA = (".nbi", ".nbc")  # these are run unseen if they can be unpickled: no bit is turned in them
 LEARNERS = ["Notears", "Linear", "ReScore", "NotearsMLP"]
