@@ -231,7 +231,7 @@ class GaussianProcessBackbone:
         return threshold(self.false_edges, int(pairs))
 
     def _told(self, search: _Search, status: Status = Status.RUNNING) -> State:
-        trace = {"objective": total(search.found.fits), "h": 0.0, "moves": search.found.moves}
+        trace = {"objective": total(search.found.fits), "h": 0.0}
         return State(search, status, trace)
 
     def _levels(self, inputs: Inputs) -> list[int]:
