@@ -3,7 +3,14 @@ import pandas as pd
 import pytest
 
 from rescore.data.simulate import simulate
-from rescore.pruning import MOST_ROWS, neighbours, select_neighbours
+from rescore.pruning import (
+    MOST_ROWS,
+    SMALLEST_LEAF,
+    TREES,
+    _importance,
+    neighbours,
+    select_neighbours,
+)
 
 
 @pytest.fixture(scope="module")
@@ -85,3 +92,17 @@ def test_errors_are_sentences(data):
         select_neighbours(data.X, multiple=-1)
     with pytest.raises(TypeError, match="random_state must be a whole number"):
         select_neighbours(data.X, random_state=None)
+
+
+@pytest.mark.parametrize("signal", [1.0, 0.0])
+def test_the_trees_are_those_of_a_forest_of_scikit_learn(signal):
+    from sklearn.ensemble import ExtraTreesRegressor
+
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(90, 4)), rng.random(90)
+    y = signal * (X[:, 0] ** 2 + rng.normal(size=90))  # or nothing to split
+    forest = ExtraTreesRegressor(TREES, min_weight_fraction_leaf=SMALLEST_LEAF, random_state=5)
+    forest.fit(X, y, sample_weight=w)
+    with np.errstate(invalid="ignore"):
+        expected = np.nan_to_num(forest.feature_importances_)
+    np.testing.assert_allclose(_importance(X, y, w, seed=5), expected, rtol=1e-12)
