@@ -162,19 +162,21 @@ def test_names_that_are_scripts_or_formulas_stay_text(running, two_groups):
     assert b"<script>alert(1)" not in body
 
 
-def halted(running, frame):
-    """A workbench in the middle of a fit that does not come to an end: its process stands still."""
-    running.load("t.csv", csv(frame.drop(columns="batch")))
+@pytest.fixture
+def halted(running, two_groups):
+    """The bench of a workbench in the middle of a fit without an end: its process stands still."""
     bench = running.guard.inner.state.pages.bench.bench
-    running.wait(lambda now: bench.pid and "warm up" not in now["busy"])
-    os.kill(bench.pid, signal.SIGSTOP)
+    running.load("t.csv", csv(two_groups.drop(columns="batch")))
     running.post("fit")
+    running.wait(lambda now: now["fit"] and not now["fit"]["quick"] and not now["busy"])
+    os.kill(bench.pid, signal.SIGSTOP)
+    running.post("step", step={"do": "forbid", "edges": [["alpha", "beta"]]})
     running.wait(lambda now: "fit" in now["busy"])
-    return bench.pid
+    return bench
 
 
-def test_a_fit_that_is_killed_is_told_and_the_next_one_works(running, two_groups):
-    os.kill(halted(running, two_groups), signal.SIGKILL)
+def test_a_fit_that_is_killed_is_told_and_the_next_one_works(running, halted):
+    os.kill(halted.pid, signal.SIGKILL)
     state = running.wait(lambda now: "fit" in now["errors"])
     assert re.search("ended (by SIGKILL|unexpectedly); a new one has", state["errors"]["fit"])
     running.post("fit")
@@ -182,13 +184,13 @@ def test_a_fit_that_is_killed_is_told_and_the_next_one_works(running, two_groups
     assert "fit" not in state["errors"]
 
 
-def test_a_fit_can_be_stopped_and_the_page_answers_meanwhile(running, two_groups):
-    pid = halted(running, two_groups)
-    _, state = running.post("step", step={"do": "forbid", "edges": [["alpha", "beta"]]})
+def test_a_fit_can_be_stopped_and_the_page_answers_meanwhile(running, halted):
+    pid = halted.pid
+    _, state = running.post("step", step={"do": "forbid", "edges": [["beta", "gamma"]]})
     assert state["fit"]["quick"]
     _, state = running.post("cancel")
     assert "fit" not in state["busy"]
-    running.wait(lambda now: running.guard.inner.state.pages.bench.bench.pid != pid)
+    running.wait(lambda now: halted.pid != pid)
     running.post("fit")
     running.wait(lambda now: now["fit"] and not now["fit"]["quick"])
 

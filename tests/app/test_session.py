@@ -13,8 +13,14 @@ import pandas as pd
 import pytest
 
 from rescore.app.recipe import Recipe, recipe_of, told
-from rescore.app.session import Session, safe_name
-from rescore.app.trail import KNOWLEDGE_FILE, ROWS_FILE, command, script
+from rescore.app.session import (
+    KNOWLEDGE_FILE,
+    ROWS_FILE,
+    Session,
+    command,
+    safe_name,
+    script,
+)
 from rescore.cli import app
 from rescore.studies.table_input import asked_for, in_ranges, row_numbers
 

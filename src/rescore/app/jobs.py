@@ -17,20 +17,28 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from rescore.app.looks import apart, columns_of, listed, refuse_wide, rows_shown, selected
+from rescore.app.looks import (
+    apart,
+    columns_of,
+    doubts_told,
+    edges_told,
+    fit_told,
+    json_of,
+    likelihood_of,
+    listed,
+    refuse_wide,
+    selected,
+)
 from rescore.app.recipe import Recipe, recipe_of
 from rescore.known_edges import Knowledge
 from rescore.learners import load_learner
 from rescore.moments import Cells, Weights
 from rescore.studies.table_input import Input, asked_for, examined
 from rescore.text import printable
-
-if TYPE_CHECKING:
-    from rescore.reports.run import Run
 
 __all__ = ["Bench", "main"]
 
@@ -69,8 +77,19 @@ class Bench:
         if self._input is None or self._input[0] != key:
             self._input = None  # make room first
             needs = bool(recipe.model().needs_groups)
-            self._input = key, asked_for(recipe.params(path), needs)
+            self._input = key, self._shared(asked_for(recipe.params(path), needs), key)
         return self._input[1]
+
+    def _shared(self, table: Input, key: str) -> Input:
+        """The same with its numbers in a file, which all processes have in memory once."""
+        place = self._place(key, "values.npy")
+        if not place.is_file():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            coming = place.with_name(f".{os.getpid()}.npy")
+            np.save(coming, table.X.values)
+            os.replace(coming, place)
+        values = np.asarray(np.load(place, mmap_mode="r", allow_pickle=False))
+        return replace(table, X=replace(table.X, values=values))
 
     def columns(self, recipe: Recipe, path: Path, tell: Progress) -> dict[str, Any]:
         """Every column of the file."""
@@ -100,7 +119,7 @@ class Bench:
         seconds = time.monotonic() - begun
         self._model = (key, model) if seconds > SLOW else None
         self._keep(key, model)
-        told = _told(recipe, model, table, seconds, some_rows(table.X.values))
+        told = fit_told(recipe, model, table, seconds, some_rows(table.X.values))
         return told | {"quick": False}
 
     def quick(
@@ -116,7 +135,7 @@ class Bench:
         if model is None:
             return None
         model.fit(table.X, sample_weight=table.sample_weight)
-        told = _told(recipe, model, table, time.monotonic() - begun)
+        told = fit_told(recipe, model, table, time.monotonic() - begun)
         return told | {"quick": True, "kept": bool(before)}
 
     def costs(
@@ -152,10 +171,10 @@ class Bench:
             found.append(replace(outcome, weight=None))
             if time.monotonic() - last > EVERY:
                 shares = run.with_stability(summarised(found, study.given.X, study.scheme, False))
-                tell(_doubts(shares, len(found), resamples))
+                tell(doubts_told(shares, len(found), resamples))
                 last = time.monotonic()
         whole = run.with_stability(summarised(found, study.given.X, study.scheme, False))
-        return _doubts(whole, len(found), resamples)
+        return doubts_told(whole, len(found), resamples)
 
     def compare(
         self, recipe: Recipe, path: Path, tell: Progress, learners: list[dict[str, Any]]
@@ -169,7 +188,7 @@ class Bench:
                 model = replace(recipe, learner=str(each["name"]), options={},
                                 around=dict(each.get("around") or {})).model()  # fmt: skip
                 model.fit(table.X, **table.known_to(model))
-                told: dict[str, Any] = {"edges": _edges(model)}
+                told: dict[str, Any] = {"edges": edges_told(model)}
             except FAULTS as error:
                 told = {"error": str(error)}
             seconds = round(time.monotonic() - begun, 2)
@@ -230,7 +249,7 @@ class Bench:
         if model is None:
             return None
         model.fit(table.X, sample_weight=table.sample_weight)
-        return _likelihood(model, table)
+        return likelihood_of(model, table)
 
     def _quick_model(self, recipe: Recipe, table: Input, before: str) -> Any:
         """The learner around the weights that an earlier fit ended with, or around equal ones.
@@ -262,7 +281,7 @@ class Bench:
         w, cells = model.sample_weight_.to_numpy(), model._cell_weight
         weighting = model.diagnostics_["weighting"].items()  # its sentence tells the interventions
         told = {k: v for k, v in weighting if k not in ("membership", "interventions")}
-        found = {"weight": w, "loss": model.row_losses_.to_numpy(), "why": np.array(_json(told))}
+        found = {"weight": w, "loss": model.row_losses_.to_numpy(), "why": np.array(json_of(told))}
         if isinstance(cells, Cells):
             found |= {"membership": cells.membership, "precision": cells.precision}
         elif cells is not None:
@@ -299,13 +318,6 @@ def _cut(kept: Mapping[str, Any], used: Any, d: int) -> Weights | None:
     return np.asarray(w[used] / w[used].sum())
 
 
-def _likelihood(model: Any, table: Input) -> float:
-    """Of all rows that count, in nats."""
-    prior = table.sample_weight
-    n = len(table.X.values) if prior is None else int((np.asarray(prior) > 0).sum())
-    return n * float(model.score(table.X, sample_weight=prior))
-
-
 def _without_each(recipe: Recipe) -> list[tuple[dict[str, Any], Recipe]]:
     """Every constraint, and what is asked for without it."""
     lines: list[tuple[dict[str, Any], Recipe]] = []
@@ -318,91 +330,6 @@ def _without_each(recipe: Recipe) -> list[tuple[dict[str, Any], Recipe]]:
     if recipe.tiers:
         lines.append(({"kind": "tiers"}, replace(recipe, tiers=(), forbid_within=())))
     return lines
-
-
-def _told(
-    recipe: Recipe, model: Any, table: Input, seconds: float, rows: Any = None
-) -> dict[str, Any]:
-    """The graph and the figures of a fit, for the page."""
-    from rescore.reports.graph_data import graph_data
-    from rescore.reports.run import Run
-    from rescore.verdicts import trust
-
-    run = Run(model, rows=rows)
-    diagnostics = model.diagnostics_
-    used = np.ones(len(table.X.values), bool)
-    if table.sample_weight is not None:
-        used = np.asarray(table.sample_weight) > 0
-    weighting = dict(diagnostics["weighting"])
-    group = weighting.pop("membership", None)
-    w, loss = model.sample_weight_.to_numpy(), model.row_losses_.to_numpy()
-    return {
-        "graph": graph_data(run),
-        "likelihood": _likelihood(model, table),
-        "edges": len(run.edges),
-        "seconds": round(seconds, 3),
-        "status": diagnostics["status"],
-        "converged": diagnostics["converged"],
-        "trust": trust(run.edges),
-        "noise": (diagnostics.get("noise") or {}).get("summary", ""),
-        "weighting": json.loads(_json(weighting)),
-        "effective": diagnostics["effective_rows"],
-        "warnings": [printable(one["message"], 500) for one in diagnostics["warnings"]],
-        "learner": recipe.learner,
-        "rows": rows_shown(w, loss, None if group is None else np.asarray(group), used),
-        "labels": _labels(table),
-    }
-
-
-def _labels(table: Input) -> list[str] | None:
-    if table.groups is None:
-        return None
-    found = list(dict.fromkeys(str(label) for label in table.groups))
-    return found[:50]
-
-
-def _doubts(run: "Run", done: int, asked: int) -> dict[str, Any]:
-    """What resamples say of every edge, and of pairs that the graph has not."""
-    from rescore.verdicts import trust
-
-    shares = np.asarray(run.stability)
-    names = [str(name) for name in run.model.adjacency_matrix_.columns]
-    seen = [
-        [names[i], names[j], round(float(shares[i, j]), 4)]
-        for i, j in np.argwhere(shares > 0.05).tolist()
-    ]
-    wanted = ["cause", "effect", "stability", "direction", "verdict", "why"]
-    lines = run.edges[wanted].to_dict("records")
-    lines = [{k: None if v != v else v for k, v in line.items()} for line in lines]
-    return {"done": done, "of": asked, "edges": lines, "shares": seen, "trust": trust(run.edges)}
-
-
-def _edges(model: Any) -> list[list[Any]]:
-    W, known = model.adjacency_matrix_, model.cpdag_.to_numpy()
-    names = [str(name) for name in W.columns]
-    return [
-        [names[i], names[j], float(W.iloc[i, j]), not bool(known[i, j] and known[j, i])]
-        for i, j in np.argwhere(W.to_numpy() != 0).tolist()
-    ]
-
-
-def _json(data: Any) -> str:
-    """As JSON, what is no number as none, numbers of numpy as those of Python."""
-    return json.dumps(_plain(data), allow_nan=False)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(each) for each in value]
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, int | np.integer):
-        return int(value)
-    if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else None
-    return value if value is None or isinstance(value, str) else str(value)
 
 
 def _stop_asked() -> bool:
@@ -466,7 +393,7 @@ def main() -> None:
     bench = Bench(Path(sys.argv[1]))
 
     def say(kind: str, value: Any) -> None:
-        out.write(_json({kind: value}) + "\n")
+        out.write(json_of({kind: value}) + "\n")
         out.flush()
 
     def tell(value: Mapping[str, Any]) -> None:

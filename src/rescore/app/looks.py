@@ -1,25 +1,43 @@
 """A table and the rows of a fit as data for a page: histograms, weights, what sets rows apart."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rescore.app.recipe import Recipe
 from rescore.moments import Matrix
-from rescore.studies.table_input import FileFormat, everything_wrong, in_ranges, row_numbers
+from rescore.studies.table_input import FileFormat, Input, everything_wrong, in_ranges, row_numbers
 from rescore.tables.files import Source, is_text, read_table
 from rescore.tables.survey import CATEGORY, NUMBERS, Column
 from rescore.text import printable
 
-__all__ = ["MOST_COLUMNS", "apart", "columns_of", "listed", "refuse_wide", "rows_shown", "selected"]
+if TYPE_CHECKING:
+    from rescore.reports.run import Run
+
+__all__ = [
+    "MOST_COLUMNS",
+    "apart",
+    "columns_of",
+    "doubts_told",
+    "edges_told",
+    "fit_told",
+    "json_of",
+    "likelihood_of",
+    "listed",
+    "refuse_wide",
+    "rows_shown",
+    "selected",
+]
 
 MOST_COLUMNS = 1000  # that the workbench shows
 BINS = 24
 MOST_LEVELS = 12  # bars of a category
-MOST_ROWS = 4000  # in the picture of weights
+MOST_ROWS, FEW_ROWS = 4000, 400  # in the picture of weights, and in that of a first answer
 MOST_LISTED = 200  # rows with their values
 Rows = NDArray[np.bool_]
 
@@ -110,7 +128,7 @@ def _words(name: str, kind: str, words: pd.Series, missing: int) -> dict[str, An
 
 
 def rows_shown(
-    weight: Matrix, loss: Matrix, group: NDArray[Any] | None, used: Rows
+    weight: Matrix, loss: Matrix, group: NDArray[Any] | None, used: Rows, most: int = MOST_ROWS
 ) -> dict[str, Any]:
     """Weights × n, losses and groups of the rows that a picture shows: the heaviest, and others.
 
@@ -122,9 +140,9 @@ def rows_shown(
     """
     n = len(weight)
     places = np.arange(n)
-    if n > MOST_ROWS:
-        heavy = np.argsort(-weight, kind="stable")[: MOST_ROWS // 2]
-        evenly = np.linspace(0, n - 1, MOST_ROWS // 2).astype(int)
+    if n > most:
+        heavy = np.argsort(-weight, kind="stable")[: most // 2]
+        evenly = np.linspace(0, n - 1, most // 2).astype(int)
         places = np.union1d(heavy, evenly)
     relative = weight * used.sum()
     digits = [float(f"{x:.4g}") for x in relative[places]]
@@ -220,3 +238,97 @@ def listed(values: Matrix, weight: Matrix, loss: Matrix, chosen: Rows, n: int) -
             for i in first
         ],
     }  # fmt: skip
+
+
+def likelihood_of(model: Any, table: Input) -> float:
+    """Of all rows that count, in nats."""
+    prior = table.sample_weight
+    n = len(table.X.values) if prior is None else int((np.asarray(prior) > 0).sum())
+    return n * float(model.score(table.X, sample_weight=prior))
+
+
+def fit_told(
+    recipe: Recipe, model: Any, table: Input, seconds: float, rows: Any = None
+) -> dict[str, Any]:
+    """The graph and the figures of a fit, for the page."""
+    from rescore.reports.graph_data import graph_data
+    from rescore.reports.run import Run
+    from rescore.verdicts import trust
+
+    run = Run(model, rows=rows)
+    diagnostics = model.diagnostics_
+    used = np.ones(len(table.X.values), bool)
+    if table.sample_weight is not None:
+        used = np.asarray(table.sample_weight) > 0
+    weighting = dict(diagnostics["weighting"])
+    group = weighting.pop("membership", None)
+    w, loss = model.sample_weight_.to_numpy(), model.row_losses_.to_numpy()
+    many = MOST_ROWS if rows is not None else FEW_ROWS
+    return {
+        "graph": graph_data(run),
+        "likelihood": likelihood_of(model, table),
+        "edges": len(run.edges),
+        "seconds": round(seconds, 3),
+        "status": diagnostics["status"],
+        "converged": diagnostics["converged"],
+        "trust": trust(run.edges),
+        "noise": (diagnostics.get("noise") or {}).get("summary", ""),
+        "weighting": json.loads(json_of(weighting)),
+        "effective": diagnostics["effective_rows"],
+        "warnings": [printable(one["message"], 500) for one in diagnostics["warnings"]],
+        "learner": recipe.learner,
+        "rows": rows_shown(w, loss, None if group is None else np.asarray(group), used, many),
+        "labels": _labels(table),
+    }
+
+
+def _labels(table: Input) -> list[str] | None:
+    if table.groups is None:
+        return None
+    found = list(dict.fromkeys(str(label) for label in table.groups))
+    return found[:50]
+
+
+def doubts_told(run: "Run", done: int, asked: int) -> dict[str, Any]:
+    """What resamples say of every edge, and of pairs that the graph has not."""
+    from rescore.verdicts import trust
+
+    shares = np.asarray(run.stability)
+    names = [str(name) for name in run.model.adjacency_matrix_.columns]
+    seen = [
+        [names[i], names[j], round(float(shares[i, j]), 4)]
+        for i, j in np.argwhere(shares > 0.05).tolist()
+    ]
+    wanted = ["cause", "effect", "stability", "direction", "verdict", "why"]
+    lines = run.edges[wanted].to_dict("records")
+    lines = [{k: None if v != v else v for k, v in line.items()} for line in lines]
+    return {"done": done, "of": asked, "edges": lines, "shares": seen, "trust": trust(run.edges)}
+
+
+def edges_told(model: Any) -> list[list[Any]]:
+    """Every edge: cause, effect, coefficient, and whether its direction is known."""
+    W, known = model.adjacency_matrix_, model.cpdag_.to_numpy()
+    names = [str(name) for name in W.columns]
+    return [
+        [names[i], names[j], float(W.iloc[i, j]), not bool(known[i, j] and known[j, i])]
+        for i, j in np.argwhere(W.to_numpy() != 0).tolist()
+    ]
+
+
+def json_of(data: Any) -> str:
+    """As JSON, what is no number as none, numbers of numpy as those of Python."""
+    return json.dumps(_plain(data), allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(each) for each in value]
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else None
+    return value if value is None or isinstance(value, str) else str(value)

@@ -24,8 +24,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from rescore.app.session import ending_of, safe_name
-from rescore.app.trail import KNOWLEDGE_FILE, ROWS_FILE, command, script
+from rescore.app.session import (
+    KNOWLEDGE_FILE,
+    ROWS_FILE,
+    command,
+    ending_of,
+    safe_name,
+    script,
+)
 from rescore.app.workbench import DiedError, Workbench
 from rescore.text import printable
 

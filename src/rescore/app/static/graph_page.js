@@ -114,7 +114,6 @@ function paint(changes) {
     const off = wanted && edge.data("verdict") !== wanted ? "out" : "";
     edge.classes(`${classOf(edge.data()) ?? ""} ${straight} ${marks[edge.id()] ?? ""} ${off}`);
   }));
-  view.restyle();
   view.mark(chosen);
   view.rest();
   const entries = Object.entries(legend);

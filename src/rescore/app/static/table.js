@@ -43,12 +43,20 @@ const changes = (column) => ({ none: "as it is", ...(column.positive ? { log: "l
   ...(column.low >= 0 ? { log1p: "log(1 + x)", sqrt: "square root" } : {}), asinh: "asinh",
   category: "a category", times: "times …" });
 
-function changed(column, by) {
+// A unit of measure is a number to multiply by, which is asked for in the card itself.
+function changed(column, by, tools) {
   if (by !== "times") { step({ do: "transform", column: column.name, by }); return; }
-  const factor = prompt(`Multiply ${column.name} by`, "0.001");
-  if (factor !== null && factor.trim() !== "" && Number.isFinite(Number(factor))) {
-    step({ do: "transform", column: column.name, by: String(Number(factor)) });
-  } else { seen = ""; step({ do: "transform", column: column.name, by: "none" }); }
+  const factor = made("input");
+  factor.type = "number";
+  factor.step = "any";
+  factor.value = "0.001";
+  factor.setAttribute("aria-label", `Multiply ${column.name} by`);
+  const apply = button("Multiply", () => {
+    if (factor.value !== "") { step({ do: "transform", column: column.name, by: factor.value }); }
+  });
+  factor.addEventListener("keydown", (event) => { if (event.key === "Enter") { apply.click(); } });
+  tools.replaceChildren(factor, apply);
+  factor.focus();
 }
 
 function described(column) {
@@ -79,7 +87,7 @@ function card(column, recipe, findings) {
     if (column.kind === "numbers") {
       const known = changes(column);
       if (now !== undefined && !(now in known)) { known[now] = `times ${now}`; }
-      const select = choice("", known, now ?? "none", (by) => changed(column, by)).querySelector("select");
+      const select = choice("", known, now ?? "none", (by) => changed(column, by, tools)).querySelector("select");
       select.setAttribute("aria-label", `Change ${column.name}`);
       tools.append(select);
     } else {
