@@ -51,6 +51,7 @@ CHOICES = (
     "Linear", "Notears", "Dagma", "Golem", "GES", "Additive", "GaussianProcess", "NotearsMLP",
     "GranDAG", "DICD", "CDNOD", "SortNRegress",
 )  # fmt: skip
+PRICED = ("Linear",)  # learners whose objective is minus log-likelihood plus the price of edges
 HIDDEN = ("missing", "categories", "random_state")  # told elsewhere, or always the same
 FAULTS = (ValueError, TypeError, OSError, ImportError, np.linalg.LinAlgError)
 
@@ -141,14 +142,18 @@ class Bench:
     def costs(
         self, recipe: Recipe, path: Path, tell: Progress, key: str
     ) -> list[dict[str, Any]] | None:
-        """What the log-likelihood would gain without each constraint, all others kept."""
+        """What the fit would gain without each constraint, all others and the weights kept.
+
+        In nats: the log-likelihood less the price of the edges, where the learner is one of those
+        that price them, otherwise the log-likelihood.
+        """
         table = self.table(recipe, path)
-        here = self._likelihood(recipe, table, key)
+        here = self._worth(recipe, table, key)
         if here is None:
             return None
         found = []
         for what, without in _without_each(recipe)[:MOST_COSTS]:
-            there = self._likelihood(without, table, key)
+            there = self._worth(without, table, key)
             if there is not None:
                 found.append(what | {"cost": there - here})
                 tell({"costs": found})
@@ -206,7 +211,7 @@ class Bench:
         table, kept = self.table(recipe, path), self._kept(key)
         if kept is None:
             raise ValueError("The rows of this fit are not known yet. Wait for the fit to end.")
-        w, used = kept["weight"], kept["weight"] > 0
+        w, used = kept["weight"], ~np.isnan(kept["loss"])
         losses = np.load(self._place(key, "losses.npy"), mmap_mode="r", allow_pickle=False)
         labels = None if table.groups is None else np.asarray(table.groups, dtype=object)
         group = kept["membership"].argmax(axis=1) if "membership" in kept else None
@@ -244,11 +249,13 @@ class Bench:
         table, model = self.table(recipe, path), recipe.model()
         return model.fit(table.X, **table.known_to(model))
 
-    def _likelihood(self, recipe: Recipe, table: Input, key: str) -> float | None:
+    def _worth(self, recipe: Recipe, table: Input, key: str) -> float | None:
         model = self._quick_model(recipe, table, key)
         if model is None:
             return None
         model.fit(table.X, sample_weight=table.sample_weight)
+        if recipe.learner in PRICED:
+            return -float(model.history_["objective"].iloc[-1])
         return likelihood_of(model, table)
 
     def _quick_model(self, recipe: Recipe, table: Input, before: str) -> Any:
@@ -302,9 +309,9 @@ class Bench:
 
 
 def _cut(kept: Mapping[str, Any], used: Any, d: int) -> Weights | None:
-    """The weights of the rows that are left; None if some of them had none."""
+    """The weights of the rows that are left; None if some of them were left out then."""
     w = kept["weight"]
-    if len(w) != len(used) or (w[used] <= 0).any():
+    if len(w) != len(used) or np.isnan(kept["loss"][used]).any():
         return None
     if "membership" in kept:
         M, precision = kept["membership"][used], kept["precision"]

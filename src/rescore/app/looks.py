@@ -241,10 +241,9 @@ def listed(values: Matrix, weight: Matrix, loss: Matrix, chosen: Rows, n: int) -
 
 
 def likelihood_of(model: Any, table: Input) -> float:
-    """Of all rows that count, in nats."""
-    prior = table.sample_weight
-    n = len(table.X.values) if prior is None else int((np.asarray(prior) > 0).sum())
-    return n * float(model.score(table.X, sample_weight=prior))
+    """Of all rows that count, each as much as the fit weighed it, in nats."""
+    w = model.sample_weight_.to_numpy()
+    return float((~np.isnan(model.row_losses_.to_numpy())).sum() * model.score(table.X, None, w))
 
 
 def fit_told(

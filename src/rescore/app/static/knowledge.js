@@ -13,7 +13,7 @@ function cost(costs, kind, edge) {
   if (!found) { return ""; }
   const nats = found.cost;
   if (nats < 0.5) { return "costs nothing"; }
-  return `costs ${nats < 10 ? nats.toFixed(1) : Math.round(nats).toLocaleString("en")} of log-likelihood`;
+  return `costs ${nats < 10 ? nats.toFixed(1) : Math.round(nats).toLocaleString("en")} nats of fit`;
 }
 
 function line(text, told, forget) {
