@@ -6,6 +6,7 @@ const { made, number, percent } = edgeDetails;
 const at = (id) => document.getElementById(id);
 const WORDS = { firm: "firm", "direction open": "open", fragile: "fragile", "made by the units": "made" };
 let view = null, shown = "", drawn = "", data = null, chosen = null, learners = null, wanted = null;
+let wide = 0;  // the drawing, when it was last looked at
 let routes = {}, last = null;  // how edges bend, and the edges of the graph before
 
 // What resamples say joins in as they come.
@@ -274,6 +275,9 @@ export function render({ state, fit }) {
     shown = key;
     draw(state, fit);
   }
+  const now = at("drawing").clientWidth;  // none while the page is not the one that is shown
+  if (now && wide && now !== wide) { view.fit(); }
+  wide = now || wide;
   renderKnowledge(state, fit, data);
 }
 
