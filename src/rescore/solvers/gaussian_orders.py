@@ -19,7 +19,7 @@ from rescore.solvers.relevance import ENTRY, Fit, Prior, Target, cost, fresh, ma
 STEPS = 30  # of a fit, at most
 ROUGH = 0.3  # log evidence: steps that promise less are not taken while inputs are looked for
 SETTLED = 0.1  # and while orders are compared
-HELPS = 0.5  # log evidence that an input promises, from which it is tried
+HELPS = 2.0  # log evidence that an input promises, from which it is tried: an edge is worth more
 IDLE = 0.2  # log evidence of an input below which a fit without it is not made anew
 HOPE = 8.0  # log evidence that a variable may lose on its way to a better place
 DOUBT = 5.0  # log evidence that a move may lose on fewer rows, to be tried on more
