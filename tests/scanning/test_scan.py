@@ -87,8 +87,9 @@ def test_workers_of_a_cluster_give_the_same(table, tmp_path, small_blocks):
     folder = written(table, tmp_path / "many")
     model = rs.ReScore().fit(rs.scan(table))
     options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with distributed.Client(n_workers=2, **options) as client:
-        alike(rs.ReScore().fit(rs.scan(folder, client=client)), model)
+    for many in (1, 2, 4):
+        with distributed.Client(n_workers=many, **options) as client:
+            alike(rs.ReScore().fit(rs.scan(folder, client=client)), model)
 
 
 def test_few_rows_are_fitted_as_in_memory(tmp_path):
