@@ -5,8 +5,10 @@ of its passes, each replaced by a new one; or the scheduler is, and the fit that
 again on a new cluster, with the passes that were done.  What counts is kills.
 """
 
+import atexit
 import json
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -44,6 +46,7 @@ class Cluster:
         self.file = folder / "scheduler.json"
         self.file.unlink(missing_ok=True)
         place = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show"]
+        place += ["--idle-timeout", "60 seconds"]  # should nobody be left to stop it
         self.scheduler = self._start("scheduler", *place, "--scheduler-file", str(self.file))
         while not self.file.exists() or not self.file.read_text():
             time.sleep(0.1)
@@ -85,6 +88,7 @@ def files() -> Path:
     import pyarrow.parquet as pq
 
     rng, folder = np.random.default_rng(0), tempfile.mkdtemp(prefix="rescore-campaign-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for k in range(3):
         n = ROWS // 3
         scale = np.where(rng.random((n, 1)) < 0.2, [0.3, 2, 1, 0.4, 1], [1, 0.5, 0.4, 2, 1])
