@@ -107,10 +107,8 @@ def walked(walk: Walk) -> None:
     walk.photograph("history")
     walk.size(PHONE)
     walk.go("graph")
-    walk.run("dispatchEvent(new Event('resize'))")
     walk.photograph("graph-phone", "#tiles")
     walk.go("rows")
-    walk.run("location.reload()")
     walk.until("document.querySelectorAll('.bars .bar').length > 3")
     walk.photograph("rows-phone", ".choices")
 

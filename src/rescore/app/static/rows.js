@@ -293,6 +293,12 @@ function listed() {
   at("table").replaceChildren(head, body);
 }
 
+function resized() {
+  if (built && at("picture").clientWidth && at("picture").clientWidth !== WIDTH) { paint(); }
+}
+
+addEventListener("resize", resized);
+
 export function render({ state, fit }) {
   if (!fit) {
     built = false;
@@ -302,7 +308,7 @@ export function render({ state, fit }) {
   if (!built) { build(); seen = ""; }
   at("changed").textContent = document.getElementById("changes").textContent;
   const key = `${store.fitId} ${state.stale}`;
-  if (key === seen) { return; }
+  if (key === seen) { resized(); return; }
   seen = key;
   at("told").textContent = fit.weighting.summary ?? "All rows count alike.";
   at("told").append(` They count as ${Math.round(fit.effective).toLocaleString("en")} of ${fit.rows.used.toLocaleString("en")} would with equal weights.`);
