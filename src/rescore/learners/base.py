@@ -250,9 +250,10 @@ class GraphLearner(StructureLearner):
 
     def _in_passes(self, X: Any, sample_weight: Any, groups: Any, weighting: Weighting) -> bool:
         """Whether rows in memory are so many that they are read in passes like any others."""
-        alike = sample_weight is None or bool(np.all(np.equal(sample_weight, 1)))
         complete = self.missing == self.categories == "refuse"
-        if not (self.in_passes and has_many_rows(X) and complete and groups is None and alike):
+        if not (self.in_passes and has_many_rows(X) and complete and groups is None):
+            return False
+        if sample_weight is not None and not np.array_equal(sample_weight, np.ones(len(X))):
             return False
         from rescore.weightings.refined import can_refine
 

@@ -199,11 +199,12 @@ def screened_parents(S: Matrix, rows: float, allowed: Mask, required: Mask) -> M
     >>> X = rng.normal(size=(12, 30))
     >>> X[:, 0] += 5 * X[:, 29]
     >>> anything, nothing = ~np.eye(30, dtype=bool), np.zeros((30, 30), dtype=bool)
-    >>> np.argwhere(screened_parents(np.cov(X.T), 12.0, anything, nothing))
-    array([[29,  0]])
+    >>> parents = screened_parents(np.cov(X.T), 12.0, anything, nothing)
+    >>> bool(parents[29, 0]), int(parents.sum(axis=0).max())
+    (True, 2)
     """
     d = len(S)
-    price = edge_price(rows, d, 0.0)
+    price = _price_of_few(edge_price(rows, d, 0.0), rows)
     search = OrderSearch(S[None], np.full((1, d), rows), allowed, required, price)
     before = precedence(allowed, required)
     placed, parents = np.zeros(d, dtype=bool), np.zeros((d, d), dtype=bool)
@@ -216,6 +217,15 @@ def screened_parents(S: Matrix, rows: float, allowed: Mask, required: Mask) -> M
             parents[:, v] = search.parents(int(v), placed)
             left[v] = search.local(int(v), np.flatnonzero(parents[:, v]))[2][0]
     return parents
+
+
+def _price_of_few(price: float, rows: float) -> float:
+    """The gain in log-likelihood that chance exceeds as rarely as ``price`` where rows are many."""
+    from scipy import stats  # not before: most tables do without this import
+
+    freedom = max(rows - 2, 1.0)
+    squared_t = stats.f.isf(stats.chi2.sf(2 * price, 1), 1, freedom)
+    return float(0.5 * rows * np.log1p(squared_t / freedom))
 
 
 def _given_all(R: Matrix, before: Mask) -> tuple[Matrix, Matrix]:
