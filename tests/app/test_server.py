@@ -6,6 +6,10 @@ import os
 import re
 import signal
 import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -184,6 +188,27 @@ def test_a_fit_that_is_killed_is_told_and_the_next_one_works(running, halted):
     running.post("fit")
     state = running.wait(lambda now: now["fit"] and not now["fit"]["quick"])
     assert "fit" not in state["errors"]
+
+
+def test_processes_of_the_workbench_end_with_it(tmp_path):
+    """Also where nobody closes what they read from, as in the middle of a job."""
+    start = (
+        "import os, subprocess, sys; words = [*sys.argv[1:], str(os.getpid())];"
+        "print(subprocess.Popen(words, stdout=-3).pid, flush=True)"
+    )
+    words = [sys.executable, "-m", "rescore.app.jobs", str(tmp_path)]
+    with subprocess.Popen(
+        [sys.executable, "-c", start, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as parent:
+        worker = int(parent.stdout.readline())
+        parent.wait()  # its own process is gone; the worker's stdin is still open here
+        until = time.monotonic() + 60
+        while Path(f"/proc/{worker}/stat").exists() and time.monotonic() < until:
+            if Path(f"/proc/{worker}/stat").read_text().split(") ")[1][0] == "Z":
+                break
+            time.sleep(0.1)
+        else:
+            assert not Path(f"/proc/{worker}").exists()
 
 
 def test_a_fit_can_be_stopped_and_the_page_answers_meanwhile(running, halted):

@@ -7,6 +7,7 @@ that dies is reported and replaced.
 
 import asyncio
 import json
+import os
 import signal
 import sys
 import time
@@ -74,7 +75,7 @@ class Worker:
         if self._process is None or self._process.returncode is not None:
             pipe = asyncio.subprocess.PIPE
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "rescore.app.jobs", str(self.folder),
+                sys.executable, "-m", "rescore.app.jobs", str(self.folder), str(os.getpid()),
                 stdin=pipe, stdout=pipe, limit=LONGEST_LINE, start_new_session=True,
             )  # fmt: skip
         return self._process
