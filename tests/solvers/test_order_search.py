@@ -376,3 +376,14 @@ def test_no_order_of_five_is_better_than_the_one_found(seed):
     best = min(score(order) for order in permutations(range(5)))
     found = search.best(starts=6)
     assert score(found.order) == pytest.approx(best, abs=0.01)
+
+
+def test_a_set_of_parents_without_a_score_asks_for_no_more_room(monkeypatch):
+    """As of a group of one row whose variance is rounding; it once took all memory there was."""
+    S = np.eye(3)[None].repeat(2, axis=0)
+    S[1, 0, 1] = S[1, 1, 0] = np.nan
+    free, nothing = ~np.eye(3, dtype=bool), np.zeros((3, 3), dtype=bool)
+    nothing[0, 1] = True  # so that it is tried
+    search = OrderSearch(S, np.full((2, 3), 50.0), free, nothing, penalty=2.0)
+    monkeypatch.setattr(OrderSearch, "_grow", lambda *_: pytest.fail("more room"))
+    assert is_dag(search.best(starts=1).edges)

@@ -380,7 +380,10 @@ def least_score(scores: Any, forest: Any, j: int, before: Any) -> float:
     if np.isnan(forest.final[node]):
         P = np.empty(len(before), dtype=np.int64)
         k = parents_at(scores, forest, j, node, P)
-        forest.final[node] = shrunk(scores, j, P, k)[0]
+        value = shrunk(scores, j, P, k)[0]
+        # Where no number comes out, as of a group of one row, the parents are as bad as can be:
+        # nan would ask for more room for ever.
+        forest.final[node] = np.inf if np.isnan(value) else value
     return forest.final[node]
 
 
