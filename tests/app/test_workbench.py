@@ -6,7 +6,13 @@ import time
 import pytest
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-from selenium.common.exceptions import StaleElementReferenceException  # noqa: E402
+from selenium.common.exceptions import (  # noqa: E402
+    ElementClickInterceptedException,
+    ElementNotInteractableException,
+    NoSuchElementException,
+    StaleElementReferenceException,
+    TimeoutException,
+)
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
@@ -20,6 +26,10 @@ QUIET = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--disable-dev-shm-usage",
+)  # fmt: skip
+MADE_ANEW = (  # what a touch meets while the page is being drawn again
+    StaleElementReferenceException, NoSuchElementException,
+    ElementClickInterceptedException, ElementNotInteractableException,
 )  # fmt: skip
 CY = "const cy = document.getElementById('drawing')._cyreg.cy;"
 SETTLED = "document.body.dataset.graph && !document.body.dataset.graph.endsWith('~')"
@@ -53,11 +63,30 @@ class Page:
         found = WebDriverWait(self.driver, seconds, 0.05).until
         return found(lambda _: self.run(f"return {condition}"), f"in vain: {condition}")
 
+    def still(self, act, seconds=30):
+        """Do it; if the page was drawn again meanwhile, as it is after every answer, once more."""
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                return act()
+            except MADE_ANEW:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.05)
+
     def at(self, css):
         return self.driver.find_element(By.CSS_SELECTOR, css)
 
+    def touch(self, css):
+        self.still(lambda: self.at(css).click())
+
     def text(self, css):
-        return self.at(css).text
+        return self.still(lambda: self.at(css).text)
+
+    def shows(self, css, text, seconds=30):
+        """Wait until the text is seen there."""
+        found = WebDriverWait(self.driver, seconds, 0.05).until
+        found(lambda _: text in self.text(css), f"{css} never shows {text!r}")
 
     def button(self, text, inside="main"):
         """The button or link with that text, found at once: pages change while one looks."""
@@ -66,20 +95,15 @@ class Page:
             ".find((e) => e.checkVisibility() && e.textContent.startsWith(arguments[0]))",
             text, inside,
         )  # fmt: skip
-        assert found is not None, f"no button {text!r}"
+        if found is None:
+            raise NoSuchElementException(f"no button {text!r}")
         return found
 
     def click(self, text, inside="main"):
-        """Click it; if it was made anew meanwhile, the new one."""
-        for _ in range(5):
-            try:
-                self.button(text, inside).click()
-                return
-            except StaleElementReferenceException:
-                time.sleep(0.1)
+        self.still(lambda: self.button(text, inside).click())
 
     def go(self, name):
-        self.at(f'nav a[href="#{name}"]').click()
+        self.touch(f'nav a[href="#{name}"]')
 
     def edges(self):
         names = "const n = (e) => e.data('name');"
@@ -123,6 +147,18 @@ class Page:
             self.press(Keys.TAB)
         raise AssertionError(f"the tab key does not lead to {test}")
 
+    def enter(self, test, condition):
+        """Tab to the element and press Enter until it took effect; a focus can be lost when the
+        page is drawn again between the two keys."""
+        for patience in (10, 10, 30):
+            self.tab_to(test)
+            self.press(Keys.ENTER)
+            try:
+                return self.until(condition, patience)
+            except TimeoutException:
+                pass
+        raise AssertionError(f"Enter on {test} never led to {condition}")
+
     def log(self):
         return [line["message"] for line in self.driver.get_log("browser")]
 
@@ -156,9 +192,9 @@ def test_a_file_is_repaired_and_fitted_by_clicks(page, running, two_groups, tmp_
     page.open(running)
     page.at("#file").send_keys(str(tmp_path / "broken.csv"))
     page.until("document.querySelectorAll('.card').length === 6")
-    assert page.text("#table-told") == "400 rows, 6 columns."
+    page.shows("#table-told", "400 rows, 6 columns.")
     page.until("document.querySelector('.findings li')")
-    assert "45 cell(s)" in page.text("#columns")
+    page.shows("#columns", "45 cell(s)")
     assert page.run(UNNAMED) == []
     page.click("Repair all")
     page.until("document.querySelectorAll('.card.out').length === 1")
@@ -166,10 +202,9 @@ def test_a_file_is_repaired_and_fitted_by_clicks(page, running, two_groups, tmp_
                "!document.querySelector('.findings .error')")  # fmt: skip
     page.click("Bring back")
     page.until("document.querySelectorAll('.card.out').length === 0")
-    page.at("#undo").click()
+    page.touch("#undo")
     page.until("document.querySelectorAll('.card.out').length === 1")
-    select = page.at('select[aria-label="Change alpha"]')
-    select.find_element(By.CSS_SELECTOR, "option[value=asinh]").click()
+    page.touch('select[aria-label="Change alpha"] option[value=asinh]')
     page.go("graph")
     page.click("Fit")
     page.until(SETTLED)
@@ -178,7 +213,7 @@ def test_a_file_is_repaired_and_fitted_by_clicks(page, running, two_groups, tmp_
                     "new URL(r.name).host === location.host)")  # fmt: skip
     page.go("history")
     page.until("document.querySelector('.steps')")
-    assert "alpha: asinh" in page.text(".steps")
+    page.shows(".steps", "alpha: asinh")
     assert page.log() == []
 
 
@@ -189,57 +224,68 @@ def test_an_edge_is_forbidden_and_turned_with_the_mouse(fitted):
     page.click_edge("alpha", "beta")
     page.click("Forbid", "#details")
     page.until("document.getElementById('changes').textContent.includes('Since')")
-    assert ("alpha", "beta") not in page.edges()
+    page.until_edges(lambda now: ("alpha", "beta") not in now)
     assert page.places() == places
-    assert page.run(f"{CY} return cy.edges('.gone, .turned').length") > 0
+    page.until("document.getElementById('drawing')._cyreg.cy.edges('.gone, .turned').length")
     page.until("document.querySelector('#known').textContent.includes('costs')")
-    assert "alpha → beta forbidden" in page.text("#known")
+    page.shows("#known", "alpha → beta forbidden")
     page.undo()
     page.until_edges(lambda now: now == before)
-    assert "forbidden" not in page.text("#known")
+    page.until("!document.getElementById('known').textContent.includes('forbidden')")
     page.click_edge("beta", "gamma")
     page.click("Turn round", "#details")
     page.until_edges(lambda now: ("gamma", "beta") in now)
-    assert "gamma → beta required" in page.text("#known")
-    assert "turned round" in page.text("#changes")
+    page.shows("#known", "gamma → beta required")
+    page.shows("#changes", "turned round")
     assert page.log() == []
 
 
 def test_tiers_by_dragging_and_by_the_keyboard(fitted):
     page = fitted
-    chip = page.button("delta", "#tiers")
-    page.run("arguments[0].scrollIntoView({block: 'center'})", chip)
-    target = page.driver.find_elements(By.CSS_SELECTOR, ".tier")[-1]
-    webdriver.ActionChains(page.driver, duration=60).drag_and_drop(chip, target).perform()
+
+    def drag():
+        chip = page.button("delta", "#tiers")
+        page.run("arguments[0].scrollIntoView({block: 'center'})", chip)
+        target = page.driver.find_elements(By.CSS_SELECTOR, ".tier")[-1]
+        webdriver.ActionChains(page.driver, duration=60).drag_and_drop(chip, target).perform()
+
+    page.still(drag)
     page.until("document.querySelectorAll('.tier').length === 3")
-    assert page.button("delta", ".tier[data-tier='1']")
-    page.run("arguments[0].focus()", page.button("alpha", "#tiers"))
+    page.shows(".tier[data-tier='1']", "delta")
+    page.still(lambda: page.run("arguments[0].focus()", page.button("alpha", "#tiers")))
     page.press(Keys.ARROW_RIGHT)
     page.until("document.querySelector('.tier[data-tier=\"1\"]').textContent.includes('alpha')")
     page.until("document.activeElement.textContent === 'alpha'")
     page.press(Keys.ARROW_RIGHT)
     page.until("document.querySelector('.tier[data-tier=\"2\"]')?.textContent.includes('alpha')")
     page.until_edges(lambda now: ("alpha", "delta") not in now)
-    assert "2 tiers" in page.text("#known")
+    page.shows("#known", "2 tiers")
 
 
 def test_rows_are_chosen_told_apart_left_out_and_taken_back(fitted, running):
     page = fitted
     page.go("rows")
     page.until("document.querySelectorAll('.bars .bar').length === 5")
-    groups = page.driver.find_elements(By.CSS_SELECTOR, ".choices button")
-    smallest = min((g for g in groups if g.text.startswith("Group")),
-                   key=lambda g: int(g.text.split()[2]))  # fmt: skip
-    smallest.click()
+
+    def choose_smallest():
+        groups = page.driver.find_elements(By.CSS_SELECTOR, ".choices button")
+        named = [group for group in groups if group.text.startswith("Group")]
+        min(named, key=lambda group: int(group.text.split()[2])).click()
+
+    page.still(choose_smallest)
     page.until("document.querySelector('[data-at=apart]').textContent.includes('latent group')")
-    assert "times as wide" in page.text("[data-at=apart]")
+    page.shows("[data-at=apart]", "times as wide")
     assert page.run("return document.querySelectorAll('[data-at=table] tbody tr').length") > 20
-    canvas = page.at("[data-at=picture]")
-    page.run("arguments[0].scrollIntoView({block: 'center'})", canvas)
-    wide = canvas.size["width"]
-    chain = webdriver.ActionChains(page.driver, duration=60)
-    chain.move_to_element_with_offset(canvas, round(wide * 0.42), -100).click_and_hold()
-    chain.move_by_offset(round(wide * 0.07), 205).release().perform()
+
+    def draw_a_box():
+        canvas = page.at("[data-at=picture]")
+        page.run("arguments[0].scrollIntoView({block: 'center'})", canvas)
+        wide = canvas.size["width"]
+        chain = webdriver.ActionChains(page.driver, duration=60)
+        chain.move_to_element_with_offset(canvas, round(wide * 0.42), -100).click_and_hold()
+        chain.move_by_offset(round(wide * 0.07), 205).release().perform()
+
+    page.still(draw_a_box)
     page.until("document.querySelector('[data-at=apart]').textContent.includes('in the picture')")
     before = page.edges()
     page.click("Leave these")
@@ -247,7 +293,7 @@ def test_rows_are_chosen_told_apart_left_out_and_taken_back(fitted, running):
     page.until(SETTLED)
     left = running.state()
     assert left["fit"]["rows"]["used"] < 400
-    page.at("#undo").click()
+    page.touch("#undo")
     page.until("!document.querySelector('[data-at=out]').textContent.includes('left out')")
     page.until_edges(lambda now: now == before)
     assert page.log() == []
@@ -257,18 +303,22 @@ def test_learners_side_by_side_and_the_way_back(fitted):
     page = fitted
     page.go("compare")
     page.until("document.querySelector('.choices-form')")
-    for box in page.driver.find_elements(By.CSS_SELECTOR, ".choices-form input"):
-        if box.is_selected() != (box.get_attribute("value") in ("Linear", "GES")):
-            box.click()
+
+    def choose_two():
+        for box in page.driver.find_elements(By.CSS_SELECTOR, ".choices-form input"):
+            if box.is_selected() != (box.get_attribute("value") in ("Linear", "GES")):
+                box.click()
+
+    page.still(choose_two)
     page.click("Compare")
     page.until("document.querySelectorAll('.multiples figure').length === 2")
-    assert "joined by all 2 learners" in page.text("#page-compare")
+    page.shows("#page-compare", "joined by all 2 learners")
     page.go("history")
     page.until("document.querySelector('pre').textContent.includes('import rescore')")
-    assert "groups" in page.text(".steps").lower()
+    page.until("/groups/i.test(document.querySelector('.steps').textContent)")
     page.click("Open two groups.csv")
     page.until("document.querySelector('.steps .undone')")
-    page.at("#redo").click()
+    page.touch("#redo")
     page.until("!document.querySelector('.steps .undone')")
     assert page.run(UNNAMED) == []
 
@@ -277,20 +327,14 @@ def test_the_keyboard_alone_is_enough(page, running, two_groups):
     running.load("t.csv", two_groups.drop(columns="batch").to_csv(index=False).encode())
     page.open(running)
     page.until("document.querySelectorAll('.card').length === 4")
-    page.tab_to("e.textContent === 'Graph'")
-    page.press(Keys.ENTER)
-    page.until("document.getElementById('learner').options.length")
-    page.tab_to("e.id === 'fit'")
-    page.press(Keys.ENTER)
-    page.until(SETTLED)
+    page.enter("e.textContent === 'Graph'", "document.getElementById('learner').options.length")
+    page.enter("e.id === 'fit'", SETTLED)
     before = page.edges()
-    page.tab_to("e.matches('#edges tbody tr')")
-    page.press(Keys.ENTER)
-    page.until("document.querySelector('#details h3')")
-    page.tab_to("e.textContent === 'Forbid' && e.closest('#details')")
-    page.press(Keys.ENTER)
+    page.enter("e.matches('#edges tbody tr')", "document.querySelector('#details h3')")
+    page.enter("e.textContent === 'Forbid' && e.closest('#details')",
+               "document.getElementById('known').textContent.includes('forbidden')")  # fmt: skip
     page.until_edges(lambda now: now != before)
-    assert "forbidden" in page.text("#known")
+    page.shows("#known", "forbidden")
     page.undo()
     page.until_edges(lambda now: now == before)
 
@@ -319,13 +363,13 @@ def test_names_that_are_scripts_are_shown_and_not_run(page, running, two_groups)
     running.post("fit")
     page.open(running)
     page.until("document.querySelectorAll('.card').length === 4")
-    assert HOSTILE[0] in page.text("#title")
+    page.shows("#title", HOSTILE[0])
     for name in ("graph", "rows", "compare", "history"):
         page.go(name)
         page.until(f"!document.getElementById('page-{name}').hidden")
     page.go("graph")
     page.until(SETTLED)
-    assert HOSTILE[1] in page.text("#tiers")
+    page.shows("#tiers", HOSTILE[1])
     assert page.run(
         "return window.hit === undefined && document.querySelectorAll('main img').length === 0"
     )
