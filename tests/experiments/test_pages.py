@@ -20,7 +20,7 @@ from rescore.experiments.conclusions import (
 from rescore.experiments.pages import contents, html, markdown, write_pages
 from rescore.experiments.running import run_trial
 from rescore.experiments.store import Store
-from rescore.experiments.sweep import missing, sweep
+from rescore.experiments.sweep import missing
 from rescore.text import asset
 
 NAMES = [experiment.name for experiment in declared()]
@@ -203,7 +203,8 @@ def tiny(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
     store = Store(folder / "records")
     cases = [case for one in declared() for case in one.cases("tiny")]
-    sweep(missing(cases, store), store)
+    for trial in missing(cases, store):  # processes of a sweep: tests/experiments/test_sweep.py
+        store.write(run_trial(trial))
     return folder, store
 
 

@@ -33,6 +33,7 @@ __all__ = [
 SIZES = ("full", "quick", "tiny")
 PROTOCOLS = ("honest", "oracle")
 TINY_SAMPLES, TINY_NODES = 120, 11  # as many columns as Sachs has
+TINY_PARAMETERS = {"GranDAG": {"h_tol": 0.1}}  # where most of the time is the end of the search
 KNOWN = {"title", "about", "published", "protocol", "figure", "seeds", "data", "methods", "quick"}
 TEXTS = ("title", "about", "published", "figure")
 TABLES = ("parameters", "rescore", "search")
@@ -137,7 +138,7 @@ class Experiment:
         return replace(self, methods=methods)
 
     def _sized(self, block: Spec, size: str) -> Spec:
-        """The block with its lists cut to what a quick run keeps, or to one value and few rows.
+        """The block with its lists cut to what a quick run keeps, or to one value and little work.
 
         A block of which no value is kept has no trials then.
         """
@@ -148,7 +149,9 @@ class Experiment:
             kept = self.quick.get("over", {}).get(name, values)
             some = [value for value in values if value in kept]
             small["over"][name] = some[:1] if size == "tiny" else some
-        return _shrunk(small) if size == "tiny" and "source" in small else small
+        if size == "tiny":
+            return _shrunk(small) if "source" in small else _shortened(small)
+        return small
 
 
 def declared() -> list[Experiment]:
@@ -291,12 +294,18 @@ def _expanded(block: Spec) -> Iterator[Spec]:
 
 
 def _shrunk(data: Spec) -> Spec:
-    """The data with few rows, and graphs of one size, so that learners are compiled once."""
-    small = {"samples": TINY_SAMPLES}
+    """The data with few rows, and tables of one size, so that learners are compiled once."""
+    small = {"samples": round(TINY_SAMPLES / (1 - data.get("hold", 0)))}
     if data["source"] == "simulate":
         small["nodes"] = TINY_NODES
     over = {name: values for name, values in data.get("over", {}).items() if name not in small}
     return data | small | {"over": over}
+
+
+def _shortened(method: Spec) -> Spec:
+    """The method with less to do, if it takes long."""
+    given = TINY_PARAMETERS.get(method["learner"], {}) | method.get("parameters", {})
+    return method | {"parameters": given} if given else method
 
 
 def _without(spec: Spec, *names: str) -> Spec:

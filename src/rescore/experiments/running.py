@@ -211,18 +211,20 @@ def _sachs(
 ) -> Dataset:
     """The Sachs data, or their logarithms; ``without`` so many random rows of that condition.
 
-    With ``samples``, only about so many rows, evenly spread over the table.
+    With ``samples``, only so many rows, evenly spread over the table.
     """
     data = load_sachs()
     groups = pd.Series(data.groups)
-    X = np.log(data.X) if check_choice("scale", scale, ("raw", "log")) == "log" else data.X
-    kept = np.ones(len(X), dtype=bool)
+    kept = np.arange(data.n)
     if without is not None:
         group = np.flatnonzero(groups == groups.unique()[without])
-        kept[np.random.default_rng(seed).choice(group, rows, replace=False)] = False
+        kept = np.delete(kept, np.random.default_rng(seed).choice(group, rows, replace=False))
     if samples is not None:
-        kept[np.arange(len(X)) % (len(X) // samples) != 0] = False
-    return Dataset.from_arrays(X[kept], truth=data.truth, groups=groups[kept], source=data.source)
+        kept = kept[np.linspace(0, len(kept) - 1, samples, dtype=int)]
+    X, groups = data.X.iloc[kept], groups.iloc[kept]
+    if check_choice("scale", scale, ("raw", "log")) == "log":
+        X = X.transform(np.log)
+    return Dataset.from_arrays(X, truth=data.truth, groups=groups, source=data.source)
 
 
 def _tuples(options: Mapping[str, Any]) -> dict[str, Any]:
