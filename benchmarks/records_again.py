@@ -1,10 +1,15 @@
 """Run trials of the committed records again, and say what the code finds otherwise by now.
 
     python benchmarks/records_again.py [--each 3] [--most 20] [--against CHECKOUT]
+    python benchmarks/records_again.py --renew NAME ... [--methods PART ...]
 
 Of every method, with and without row weights, some trials that took no longer than so many CPU
 seconds, evenly over the records.  What moved is listed; with another checkout of the project it is
 run there too, because single precision may move with the machine and not with the code.
+
+With ``--renew`` all trials of the experiments named, of methods whose name has one of the parts (a
+part that ends in $ is the end of the name), are run afresh and take the place of their records once
+all are there; what is there meanwhile is kept in build/renewed, so that a rerun goes on.
 """
 
 import argparse
@@ -82,13 +87,56 @@ def differences(before: Record, after: Record) -> str:
     return ", ".join(moved)
 
 
+def renew(names: list[str], parts: list[str]) -> None:
+    """Run all trials of these experiments afresh, then put them in the place of their records."""
+    from rescore.experiments import find
+    from rescore.experiments.store import Store
+    from rescore.experiments.sweep import missing, sweep
+
+    made, there = Store(ROOT / "build" / "renewed"), Store(ROOT / "results" / "records")
+    cases = [case for name in names for case in find(name).cases() if _named(case.method, parts)]
+    todo = missing(cases, made)
+    print(f"{len(cases)} trials, {len(todo)} to run", flush=True)
+    sweep(todo, made, on_record=lambda r: print(r["key"], r["status"], flush=True))
+    fresh, before = made.read(), there.read()
+    keys = {case.trial.key for case in cases}
+    _forget(there.folder, keys)  # a record of the same key would stay if the new one is no result
+    for key in keys:
+        there.write(fresh[key])
+    there.pack()
+    moved = [k for k in keys if k in before and differences(*_results(before[k], fresh[k]))]
+    print(f"{len(keys)} records in place, {len(moved)} of them moved")
+
+
+def _named(method: str, parts: list[str]) -> bool:
+    return not parts or any(
+        method.endswith(part[:-1]) if part.endswith("$") else part in method for part in parts
+    )
+
+
+def _results(*both: Record) -> list[Record]:
+    return [record.get("result", {}) for record in both]
+
+
+def _forget(folder: Path, keys: set[str]) -> None:
+    """Take the records of these trials out of the files of lines."""
+    for path in folder.glob("*.jsonl"):
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join(line for line in lines if json.loads(line)["key"] not in keys))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--each", type=int, default=3)
     parser.add_argument("--most", type=float, default=20.0)
     parser.add_argument("--against", type=Path)
+    parser.add_argument("--renew", nargs="+", metavar="NAME", default=[])
+    parser.add_argument("--methods", nargs="+", metavar="PART", default=[])
     parser.add_argument("--trials", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    if asked.renew:
+        renew(asked.renew, asked.methods)
+        return
     if asked.trials:
         print(json.dumps(run_here(json.load(sys.stdin))))
         return

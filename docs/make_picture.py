@@ -7,6 +7,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
 import rescore as rs
 from rescore.cli.demo import hidden_groups
@@ -47,7 +48,7 @@ def draw_distances(axes: plt.Axes, distances: np.ndarray) -> None:
 
 
 def main() -> None:
-    """Write picture.png beside this file and print the numbers that go with it."""
+    """Write picture.png beside this file, and the numbers that go with it into picture.csv."""
     found = []
     for seed in SEEDS:
         data = hidden_groups(seed)
@@ -56,6 +57,8 @@ def main() -> None:
         print("seed", seed, "SHD plain and reweighted", *found[-1], flush=True)
         if seed == SEEDS[0]:
             first, of = data, pair[1]
+    table = pd.DataFrame(found, columns=["plain", "rescore"]).rename_axis("seed")
+    table.to_csv(Path(__file__).with_name("picture.csv"), lineterminator="\n")
     print("mean SHD", *np.mean(found, axis=0))
     print(of.diagnostics_["weighting"]["summary"])
     figure, panels = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")

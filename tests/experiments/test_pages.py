@@ -8,16 +8,15 @@ import pytest
 
 from rescore.experiments import Case, Experiment, Trial, declared, find
 from rescore.experiments.conclusions import (
-    PUBLISHED,
     against_chance,
     best_setting,
     cells,
     conclusion,
     gains,
-    published,
     tidy,
 )
 from rescore.experiments.pages import contents, html, markdown, write_pages
+from rescore.experiments.published_numbers import PUBLISHED, published
 from rescore.experiments.running import run_trial
 from rescore.experiments.store import Store
 from rescore.experiments.sweep import missing

@@ -36,11 +36,12 @@ TINY_SAMPLES, TINY_NODES = 120, 11  # as many columns as Sachs has
 TINY_PARAMETERS = {"GranDAG": {"h_tol": 0.1}}  # where most of the time is the end of the search
 KNOWN = {"title", "about", "published", "protocol", "figure", "seeds", "data", "methods", "quick"}
 TEXTS = ("title", "about", "published", "figure")
-TABLES = ("parameters", "rescore", "search")
+TABLES = ("parameters", "rescore", "released", "search")
 NEEDED = {
     "data": {"source": 'a source, such as "simulate"'},
     "methods": {"name": "a name", "learner": "a learner"},
 }
+ABOUT = ("name", "where", "against", "choose", "cut_off")  # of a method, not of its trials
 WORDS: dict[Any, str] = {str: "a text", dict: "a table", list: "a list"}
 
 Spec = dict[str, Any]
@@ -83,10 +84,14 @@ class Trial:
 
 
 class Case(NamedTuple):
-    """A trial under the name that its method has in an experiment."""
+    """A trial under the name that its method has in an experiment.
+
+    Of a trial that was scored at several cut-offs, one may be meant.
+    """
 
     method: str
     trial: Trial
+    cut_off: float | None = None
 
 
 @dataclass(frozen=True)
@@ -127,10 +132,10 @@ class Experiment:
             for blocks in (self.data, fixed)
         )
         return [
-            Case(m["name"], Trial(_without(d, "seeds"), _without(m, "name", "where"), seed))
-            for seed in range(1 if size == "tiny" else seeds)
+            Case(m["name"], Trial(_without(d, "seeds"), _without(m, *ABOUT), s), m.get("cut_off"))
+            for s in range(1 if size == "tiny" else seeds)
             for d, m in itertools.product(data, methods)
-            if _applies(d, m) and seed < d.get("seeds", seeds)
+            if _applies(d, m) and s < d.get("seeds", seeds)
         ]
 
     def with_methods(self, *methods: Spec) -> "Experiment":

@@ -1,24 +1,19 @@
 """From records to means, to paired differences with their intervals, and to what these say.
 
-Beside ours stand the paper's own numbers.  They were chosen with the true graph in sight (the best
-over grids of settings), so they are an optimistic reference.  Costs are seconds on the authors'
-graphics card.
+Beside ours stand the paper's own numbers.
 """
 
 from collections.abc import Iterable, Mapping, Sized
-from importlib.resources import files
 
 import numpy as np
 import pandas as pd
 
-from rescore.data import CONDITIONS
 from rescore.experiments import Case, Experiment, flat
+from rescore.experiments.published_numbers import published
 from rescore.experiments.store import Record
 from rescore.metrics import HEADINGS
-from rescore.validation import check_choice
 
 __all__ = [
-    "PUBLISHED",
     "against_chance",
     "beside",
     "best_setting",
@@ -26,7 +21,7 @@ __all__ = [
     "conclusion",
     "gains",
     "group_ranks",
-    "published",
+    "plain_name",
     "published_for",
     "published_gains",
     "tidy",
@@ -39,12 +34,6 @@ LOWER, HIGHER = "lower", "higher"  # of one data set, which has no interval
 BETTER, WORSE = (GAIN, LOWER), (LOSS, HIGHER)
 ALONE = " of one data set each, where chance cannot be told"
 NOTHING = "No learner has results both with and without ReScore: there is nothing to compare."
-MECHANISM = {"linear": ["linear"], "nonlinear": ["gp"], "any": ["linear", "gp"]}
-CORRUPTED = {
-    "NOTEARS-MLP": "NOTEARS-MLP",
-    "ReScore_tau_to_0": "NOTEARS-MLP + ReScore (τ → 0)",
-    "ReScore_best_tau": "NOTEARS-MLP + ReScore",
-}
 
 
 def tidy(cases: Iterable[Case], records: Mapping[str, Record]) -> pd.DataFrame:
@@ -56,20 +45,31 @@ def tidy(cases: Iterable[Case], records: Mapping[str, Record]) -> pd.DataFrame:
     rows, settings = [], []
     for case in cases:
         record = records.get(case.trial.key, {"status": "missing"})
-        data, result = flat(case.trial.data), record.get("result", {})
-        settings.append({name: _text(value) for name, value in data.items()})
-        rows.append(
-            {"method": case.method, "setting": _setting(case), "seed": case.trial.seed}
-            | {"status": record["status"], "key": case.trial.key}
-            | {name: result.get(name, np.nan) for name in METRICS}
-            | {"held_out_loss": -result.get("held_out", np.nan)}
-        )
+        data = {name: _text(value) for name, value in flat(case.trial.data).items()}
+        for setting, result in _results(case, record.get("result", {})):
+            settings.append(data)
+            rows.append(
+                {"method": case.method, "setting": setting, "seed": case.trial.seed}
+                | {"status": record["status"], "key": case.trial.key}
+                | {name: result.get(name, np.nan) for name in METRICS}
+                | {"held_out_loss": -result.get("held_out", np.nan)}
+            )
     data_settings = pd.DataFrame(settings, dtype=object).fillna("none")  # whole numbers stay whole
     table = pd.concat([data_settings, pd.DataFrame(rows)], axis=1)
     varying = [name for name in table.columns[: -len(rows[0])] if table[name].nunique() > 1]
     table = table[[*varying, *rows[0]]]
     table.attrs["data"] = varying
     return table
+
+
+def _results(case: Case, result: Record) -> list[tuple[str, Record]]:
+    """Setting and scores of a case; where several cut-offs were scored, each or the one meant."""
+    setting, cuts = _setting(case), result.get("cut_offs", [])
+    meant = [c for c in cuts if case.cut_off in (None, c["cut_off"])]
+    if not meant:
+        return [(setting, result)]
+    one = case.cut_off is not None
+    return [(setting if one else f"{setting}, cut_off={c['cut_off']}", result | c) for c in meant]
 
 
 def cells(table: pd.DataFrame) -> pd.DataFrame:
@@ -114,7 +114,8 @@ def gains(table: pd.DataFrame, metric: str = "shd") -> pd.DataFrame:
     """``plain − ReScore`` on the same data sets: mean, half its 95 % interval, and their number.
 
     ``before`` is the mean of the plain learner on them.  Where the plain learner has several
-    settings, one of ReScore is paired with those of the same values.
+    settings, one of ReScore is paired with those of the same values.  ``attrs["against"]`` may
+    name, for a method, another one that it is compared with.
 
     Examples
     --------
@@ -140,8 +141,10 @@ def gains(table: pd.DataFrame, metric: str = "shd") -> pd.DataFrame:
 def _pairs(table: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Each good run with ReScore beside the plain one on the same data."""
     good = table[table["status"] == "ok"]
-    again = good[good["method"].str.contains(RESCORED, regex=False)]
-    again = again.assign(plain=again["method"].str.split(RESCORED, regex=False).str[0])
+    against = table.attrs.get("against", {})
+    rescored = good["method"].str.contains(RESCORED, regex=False)
+    again = good[rescored | good["method"].isin(list(against))]
+    again = again.assign(plain=plain_name(again["method"], against))
     keys = ["plain", *table.attrs["data"], "seed"]
     plain = good.rename(columns={"method": "plain"})[[*keys, "setting", metric]]
     several = plain.groupby("plain")["setting"].nunique() > 1
@@ -203,7 +206,8 @@ def conclusion(runs: pd.DataFrame, theirs: pd.DataFrame, records: Mapping[str, R
         return _costs(cells(runs), theirs) or NOTHING
     found = gains(runs)
     if len(found):
-        return _compared(found, theirs)
+        switched = bool(runs.attrs.get("against"))
+        return _switched(found, theirs) if switched else _compared(found, theirs)
     return _weights(runs, records) or NOTHING
 
 
@@ -224,7 +228,7 @@ def against_chance(found: pd.DataFrame) -> pd.Series:
 
 def published_gains(found: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
     """The published plain SHD and its gain, a row for each of ours, NaN where there is none."""
-    before = beside(found.assign(method=_plain(found["method"])), theirs, "shd")["mean"]
+    before = beside(found.assign(method=plain_name(found["method"])), theirs, "shd")["mean"]
     return pd.DataFrame(
         {"before": before, "gain": before - beside(found, theirs, "shd")["mean"]},
     )
@@ -239,6 +243,27 @@ def _compared(found: pd.DataFrame, theirs: pd.DataFrame) -> str:
     there = there[there["gain"].notna()]
     parts.append(_published(there, word[there.index]))
     return " ".join(part for part in parts if part)
+
+
+def _switched(found: pd.DataFrame, theirs: pd.DataFrame) -> str:
+    """Which methods are below what each is compared with, and how far the paper's ReScore is."""
+    word = against_chance(found)
+    percent = (100 * found["gain"] / found["before"]).where(found["before"] > 0, 0.0)
+    told = []
+    for kind, start in (
+        (GAIN, "Lower beyond chance than what it is compared with"),
+        (LOSS, "Higher"),
+    ):
+        here = [
+            f"{name} in {(word[part.index] == kind).sum()} of {len(part)} "
+            f"(by {_span(percent[part.index][word[part.index] == kind].abs(), 0)} %)"
+            for name, part in found.groupby("method", sort=False)
+            if (word[part.index] == kind).any()
+        ]
+        told.append(f"{start}: {', '.join(here) or 'none'}.")
+    there = published_gains(found, theirs).dropna()
+    paper = 100 * there["gain"] / there["before"]
+    return " ".join(told) + f" The paper has {_span(paper, 0)} % for ReScore." * bool(len(paper))
 
 
 def _counted(word: pd.Series, beyond: str = "", each: str = "") -> str:
@@ -291,7 +316,7 @@ def _costs(found: pd.DataFrame, theirs: pd.DataFrame) -> str:
 def _ratios(seconds: pd.Series) -> pd.Series:
     """With ReScore over plain, where there are both."""
     again = seconds[seconds.index.str.contains(RESCORED, regex=False)]
-    return (again / seconds.reindex(_plain(again.index.to_series())).to_numpy()).dropna()
+    return (again / seconds.reindex(plain_name(again.index.to_series())).to_numpy()).dropna()
 
 
 def _weights(runs: pd.DataFrame, records: Mapping[str, Record]) -> str:
@@ -317,8 +342,16 @@ def _weighed(fits: list[pd.DataFrame]) -> str:
     return f"A row of the minority weighs {_span(few, 1)}, another {_span(many, 1)}, {told}"
 
 
-def _plain(method: pd.Series) -> pd.Series:
-    return method.str.split(RESCORED, regex=False).str[0]
+def plain_name(method: pd.Series, against: Mapping[str, str] | None = None) -> pd.Series:
+    """What methods are compared with: what ``against`` names, or themselves without ReScore.
+
+    Examples
+    --------
+    >>> plain_name(pd.Series(["A + ReScore", "B"]), {"B": "C"}).tolist()
+    ['A', 'C']
+    """
+    names = [(against or {}).get(name, name.split(RESCORED)[0]) for name in method]
+    return pd.Series(names, method.index, dtype=object)
 
 
 def _number(things: Sized, name: str) -> str:
@@ -328,19 +361,6 @@ def _number(things: Sized, name: str) -> str:
 def _span(values: pd.Series, digits: int) -> str:
     low, high = f"{values.min():.{digits}f}", f"{values.max():.{digits}f}"
     return low if low == high else f"{low} to {high}"
-
-
-def published(name: str) -> pd.DataFrame:
-    """A table of the paper, a row for each number: where it belongs, metric, mean and std.
-
-    Examples
-    --------
-    >>> table = published("synthetic")
-    >>> row = table.query("graph == 'ER' and degree == 2 and nodes == 10 and metric == 'shd'")
-    >>> row.set_index("method")["mean"].loc[["NOTEARS", "NOTEARS + ReScore"]].tolist()
-    [5.8, 4.6]
-    """
-    return PUBLISHED[check_choice("published", name, PUBLISHED)]()
 
 
 def published_for(experiment: Experiment, varying: list[str]) -> pd.DataFrame:
@@ -373,63 +393,3 @@ def beside(ours: pd.DataFrame, theirs: pd.DataFrame, metric: str) -> pd.DataFram
     nothing = (np.nan, np.nan)
     found = [cells.get(tuple(row[k] for k in keys), nothing) for _, row in ours.iterrows()]
     return pd.DataFrame(found, index=ours.index, columns=["mean", "std"])
-
-
-def _read(name: str) -> pd.DataFrame:
-    with (files("rescore.experiments") / "published_numbers" / f"{name}.csv").open() as file:
-        return pd.read_csv(file)
-
-
-def _spaced(method: pd.Series) -> pd.Series:
-    """NOTEARS+ReScore as NOTEARS + ReScore."""
-    return method.str.replace("+", " + ", regex=False)
-
-
-def _synthetic() -> pd.DataFrame:
-    table = _read("synthetic")
-    table["mechanism"] = table.pop("family").map(MECHANISM)
-    table = table.explode("mechanism", ignore_index=True)
-    table["method"] += table.pop("rescore").map({0: "", 1: " + ReScore"})
-    return table
-
-
-def _heterogeneous() -> pd.DataFrame:
-    table = _read("heterogeneous")
-    table["mechanism"] = table.pop("family").map({"linear": "linear", "nonlinear": "gp"})
-    table["method"] = _spaced(table["method"])
-    return table.melt(["mechanism", "method"], var_name="metric", value_name="mean")
-
-
-def _sachs() -> pd.DataFrame:
-    table = _read("sachs")
-    table["method"] = _spaced(table["method"])
-    return table.melt(["method"], var_name="metric", value_name="mean").dropna()
-
-
-def _groups() -> pd.DataFrame:
-    """Without rows of a condition, which the paper numbers."""
-    names = {"group": "without", "shd_without": "shd", "tpr_without": "tpr"}
-    table = _read("sachs_groups").rename(columns=names).assign(method="NOTEARS-MLP")
-    table["group"] = table["without"].map(dict(enumerate(CONDITIONS)))
-    return table.melt(["without", "group", "method"], var_name="metric", value_name="mean")
-
-
-def _corrupted() -> pd.DataFrame:
-    table = _read("corrupted").rename(columns={"fraction": "corrupt"} | CORRUPTED)
-    return table.melt(["corrupt"], var_name="method", value_name="mean").assign(metric="shd")
-
-
-def _cost() -> pd.DataFrame:
-    table = _read("cost_sachs").rename(columns={"seconds_total": "seconds"})
-    table["method"] = _spaced(table["method"])
-    return table.melt(["method"], var_name="metric", value_name="mean")
-
-
-PUBLISHED = {
-    "synthetic": _synthetic,
-    "heterogeneous": _heterogeneous,
-    "sachs": _sachs,
-    "sachs_groups": _groups,
-    "corrupted": _corrupted,
-    "cost_sachs": _cost,
-}

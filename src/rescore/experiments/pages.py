@@ -19,6 +19,7 @@ from rescore.experiments.conclusions import (
     conclusion,
     gains,
     group_ranks,
+    plain_name,
     published_for,
     published_gains,
     tidy,
@@ -136,6 +137,7 @@ def contents(experiment: Experiment, store: Store, size: str = "full") -> Conten
     """Means beside the published numbers, paired gains, and what did not count."""
     records = store.read()
     runs = tidy([*experiment.cases(size), *searched(experiment, records, size)], records)
+    runs.attrs["against"] = {m["name"]: m["against"] for m in experiment.methods if "against" in m}
     shown = _chosen(experiment, runs)
     theirs = published_for(experiment, runs.attrs["data"])
     tables = {
@@ -173,20 +175,25 @@ def _chosen(experiment: Experiment, runs: pd.DataFrame) -> pd.DataFrame:
     """The runs that the page counts: of a grid or a search those of the setting chosen."""
     if experiment.protocol == "oracle":
         return best_setting(runs)
-    names = [block["name"] for block in experiment.methods if "search" in block]
-    wanted = runs["method"].isin(names)
-    best = best_setting(runs[wanted], "held_out_loss")
-    kept = pd.concat([runs[~wanted], best], ignore_index=True)
-    kept.attrs = runs.attrs | {"chosen": len(best) > 0}
+    searched_for = [block["name"] for block in experiment.methods if "search" in block]
+    by_truth = [block["name"] for block in experiment.methods if block.get("choose") == "truth"]
+    of = runs["method"]
+    best = [
+        best_setting(runs[of.isin(searched_for)], "held_out_loss"),
+        best_setting(runs[of.isin(by_truth)]),
+    ]
+    kept = pd.concat([runs[~of.isin([*searched_for, *by_truth])], *best], ignore_index=True)
+    kept.attrs = runs.attrs | {"chosen": any(len(part) for part in best)}
     return kept
 
 
 def _coverage(experiment: Experiment, runs: pd.DataFrame, size: str) -> str:
-    done = int((runs["status"] == "ok").sum())
-    full = len(experiment.cases())
+    of_trials = runs.drop_duplicates("key")  # one may be scored at many cut-offs, or serve twice
+    done = int((of_trials["status"] == "ok").sum())
+    full = len({case.trial.key for case in experiment.cases()})
     of_full = "" if size == "full" else f" (the full size has {full})"
     return (
-        f"{done} results from {len(runs)} trials of the {size} size{of_full}; "
+        f"{done} results from {len(of_trials)} trials of the {size} size{of_full}; "
         "intervals are 95 % by Student's t over data sets."
     )
 
@@ -225,6 +232,9 @@ def _add_published(
 def _gains(runs: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
     found = gains(runs)
     table = found[_keys(found, runs)].copy()
+    against = runs.attrs.get("against", {})
+    if against:
+        table["against"] = plain_name(found["method"], against)
     table["gain"] = [
         f"{gain:+.1f}" + (f" ± {half:.1f}" if np.isfinite(half) else "")
         for gain, half in zip(found["gain"], found["half_interval"], strict=True)

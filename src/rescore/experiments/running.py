@@ -114,6 +114,10 @@ def learner(spec: Mapping[str, Any], seed: int) -> Any:
     if "random_state" in known:
         parameters = {"random_state": seed} | parameters
     inner = kind(**parameters)
+    if "released" in spec:
+        from rescore.experiments.released import as_released  # which one experiment needs
+
+        inner = as_released(inner, spec["released"], seed)
     if "rescore" not in spec:
         return inner
     around = dict(spec["rescore"])
@@ -143,6 +147,8 @@ def _measured(trial: Trial, limit: float) -> Record:
         result["held_out"] = round(model.score(held_out), DIGITS)
     if trial.method.get("keep") == "rows":
         result["rows"] = _rows(data, model)
+    if "cut_offs" in trial.method:
+        result["cut_offs"] = [_cut(data, model, cut) for cut in trial.method["cut_offs"]]
     status = "ok" if model.status_ is Status.CONVERGED else "not converged"
     return {"status": status, "result": result}
 
@@ -172,6 +178,13 @@ def _rows(data: Any, model: Any) -> dict[str, list[Any]]:
     columns = {"weight": model.sample_weight_ * n, "loss": model.row_losses_}
     rows = {name: [_short(value) for value in column] for name, column in columns.items()}
     return rows if data.groups is None else rows | {"group": data.groups.astype(str).tolist()}
+
+
+def _cut(data: Any, model: Any, cut: float) -> dict[str, Any]:
+    """The scores of the graph without edges weaker than ``cut``."""
+    W = model.adjacency_matrix_
+    found = evaluate(data.truth, W.where(W.abs() >= cut, 0.0))
+    return {"cut_off": cut} | {name: _number(found[name]) for name in HEADINGS}
 
 
 def _number(value: Any) -> float | None:
