@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rescore.experiments import Experiment, Trial
-from rescore.experiments.pages import GAINS, MEANS, contents
+from rescore.experiments.pages import COMPARED, MEANS, PROTOCOL, contents, html
 from rescore.experiments.released import Redrawn, _redrawn
 from rescore.experiments.running import learner, run_trial
 from rescore.experiments.store import Store
@@ -41,8 +41,10 @@ def page(tmp_path):
 
 
 def test_a_method_is_compared_with_the_one_it_names(page):
-    table = page.tables[GAINS].set_index("method")
+    table = page.tables[COMPARED].set_index("method")
     assert table["against"].to_dict() == {"weaker": "NOTEARS", "best of all": "weaker"}
+    assert PROTOCOL["mixed"] in page.paragraphs
+    assert "<strong>2</strong> gain" in html(page, None, "x")
     assert table["gain"].to_dict() == {"weaker": "+1.0 ± 0.0", "best of all": "+1.0 ± 0.0"}
 
 
@@ -58,7 +60,7 @@ def test_a_trial_scored_at_many_cut_offs_is_shown_at_the_one_meant_or_at_the_bes
 
 def test_the_verdict_of_such_a_page_names_what_is_lower(page):
     assert page.verdict == (
-        "Lower beyond chance than what it is compared with: weaker in 1 of 1 (by 20 %), "
+        "SHD lower beyond chance than what it is compared with: weaker in 1 of 1 (by 20 %), "
         "best of all in 1 of 1 (by 25 %). Higher: none."
     )
 

@@ -251,7 +251,7 @@ def _switched(found: pd.DataFrame, theirs: pd.DataFrame) -> str:
     percent = (100 * found["gain"] / found["before"]).where(found["before"] > 0, 0.0)
     told = []
     for kind, start in (
-        (GAIN, "Lower beyond chance than what it is compared with"),
+        (GAIN, "SHD lower beyond chance than what it is compared with"),
         (LOSS, "Higher"),
     ):
         here = [

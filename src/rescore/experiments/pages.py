@@ -36,16 +36,18 @@ SCORES = {"tpr": 2, "fdr": 2, "shd": 1, "sid": 1}  # metric -> digits
 PROTOCOL = {
     "honest": "Honest: every setting is a default, or was chosen from the data alone.",
     "oracle": "Oracle: each method's setting is the one with the least mean SHD against the truth.",
+    "mixed": "Mixed: what is chosen by the truth is named so; no other setting saw it.",
 }
 MEANS = "Mean ± standard deviation over data sets"
 GAINS = "Plain − ReScore, SHD on the same data sets"
+COMPARED = "What it is compared with − a method, SHD on the same data sets"
 BEST = "The best of each setting"
 BEHIND = "Worse than the published number with ReScore"
 RANKS = "Average rank of a group's rows by weight, 1 the heaviest"
 UNCOUNTED = "Not counted"
 SHORT = {  # captions as the navigation has them
-    MEANS: "Means", GAINS: "Gains", BEST: "Best", BEHIND: "Behind", RANKS: "Ranks",
-    UNCOUNTED: UNCOUNTED,
+    MEANS: "Means", GAINS: "Gains", COMPARED: "Gains", BEST: "Best", BEHIND: "Behind",
+    RANKS: "Ranks", UNCOUNTED: UNCOUNTED,
 }  # fmt: skip
 MARKS = {  # classes of the stylesheet
     "gain": "firm", "lower": "firm", "within chance": "open", "same": "open",
@@ -123,8 +125,9 @@ def markdown(page: Contents, figure: str | None, command: str) -> str:
 def html(page: Contents, figure: str | None, command: str) -> str:
     """The page as HTML; everything in it is escaped."""
     style = asset("style.css")
-    about_gains = GAINS in page.tables and "SHD" in page.verdict  # not where it is about costs
-    words = page.tables[GAINS]["verdict"] if about_gains else pd.Series(dtype=str)
+    gained = page.tables.get(GAINS, page.tables.get(COMPARED))
+    told = gained is not None and "SHD" in page.verdict  # not where it is about costs
+    words = pd.Series(dtype=str) if gained is None or not told else gained["verdict"]
     counts = {word: int((words == word).sum()) for word in MARKS}
     return page_template("rescore.experiments", "page.html.j2").render(
         page=page, figure=figure, command=command, version=_version(), style=style,
@@ -142,14 +145,16 @@ def contents(experiment: Experiment, store: Store, size: str = "full") -> Conten
     theirs = published_for(experiment, runs.attrs["data"])
     tables = {
         MEANS: _means(shown, theirs),
-        GAINS: _gains(shown, theirs),
+        COMPARED if runs.attrs["against"] else GAINS: _gains(shown, theirs),
         BEST: _best(shown, theirs),
         BEHIND: _behind(shown, theirs),
         RANKS: _ranks(shown, records, theirs),
         UNCOUNTED: _uncounted(runs),
     }
     about = " ".join(experiment.about.split())
-    paragraphs = (about, PROTOCOL[experiment.protocol], _coverage(experiment, runs, size))
+    by_truth = any("choose" in method for method in experiment.methods)
+    protocol = PROTOCOL["mixed" if by_truth else experiment.protocol]
+    paragraphs = (about, protocol, _coverage(experiment, runs, size))
     return Contents(
         experiment.title,
         conclusion(shown, theirs, records),
