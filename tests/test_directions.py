@@ -112,6 +112,18 @@ def test_each_of_meeks_rules_directs_what_every_dag_with_the_arrows_has(rule):
 
 
 @pytest.mark.parametrize("seed", range(30))
+def test_what_follows_from_a_new_direction_is_near_it(seed):
+    rng = np.random.default_rng(seed)
+    P = meek(cpdag(random_dag(rng, 12, share=0.25)) != 0)
+    for i, j in np.argwhere(P & P.T):
+        if P[j, i]:
+            P[j, i] = False
+            near = meek(P, [(int(i), int(j))])
+            np.testing.assert_array_equal(near, meek(P))
+            P = near
+
+
+@pytest.mark.parametrize("seed", range(30))
 def test_knowledge_leaves_open_what_obedient_members_of_the_class_disagree_on(seed):
     rng = np.random.default_rng(seed)
     A = random_dag(rng, 3 + seed % 3, share=0.6)

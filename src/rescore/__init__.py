@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from rescore.learners.custom import Custom as Custom
     from rescore.learners.rescore import ReScore as ReScore
     from rescore.metrics import evaluate as evaluate
-    from rescore.out_of_core import write_weights as write_weights
     from rescore.pruning import select_neighbours as select_neighbours
     from rescore.pruning.cam import cam_prune as cam_prune
     from rescore.pruning.cam import term_p_values as term_p_values
     from rescore.reports.folder import report as report
+    from rescore.scanning.passes import write_weights as write_weights
     from rescore.scanning.sources import scan as scan
     from rescore.studies.advise import Advice as Advice
     from rescore.studies.advise import advise as advise
@@ -76,7 +76,7 @@ _HOMES = {
     "to_dowhy": "rescore.exchange.programs",
     "to_gcm": "rescore.exchange.programs",
     "units": "rescore.studies.units",
-    "write_weights": "rescore.out_of_core",
+    "write_weights": "rescore.scanning.passes",
 }
 
 __all__ = sorted([*_HOMES, *LEARNERS])

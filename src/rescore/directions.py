@@ -115,7 +115,12 @@ class Totals:
 
     def of(self, edges: Mask) -> float:
         """Of a graph (d, d)."""
-        return sum(self._local(j, np.flatnonzero(edges[:, j])) for j in range(len(edges)))
+        causes, effects = np.nonzero(edges)
+        order = np.argsort(effects, kind="stable")
+        parents = np.split(
+            causes[order], np.cumsum(np.bincount(effects, minlength=len(edges)))[:-1]
+        )
+        return sum(self._local(j, own) for j, own in enumerate(parents))
 
     def _local(self, j: int, parents: NDArray[np.intp]) -> float:
         key = j, parents.tobytes()
@@ -159,7 +164,7 @@ def open_directions(
         turned = _turned(P, edges, [v for v in reversed(order) if part[v]], i, j)
         if (turned & ~allowed).any() or total(turned) - least > price:
             P[j, i] = False
-            P = meek(P)
+            P = meek(P, [(i, j)])
     return P.astype(np.int8)
 
 
@@ -205,8 +210,10 @@ def _component(joined: Mask, start: int) -> Mask:
     return reached
 
 
-def meek(P: Mask) -> Mask:
+def meek(P: Mask, new: list[tuple[int, int]] | None = None) -> Mask:
     """The directions that follow from others: no new v-structure, no cycle (Meek, 1995).
+
+    If all follow already that do without the ``new`` ones, only what is near these is looked at.
 
     Examples
     --------
@@ -216,14 +223,29 @@ def meek(P: Mask) -> Mask:
            [0, 0, 1],
            [0, 0, 0]])
     """
-    P, changed = P.copy(), True
-    while changed:
-        changed = False
-        for i, j in np.argwhere(P & P.T):
+    P = P.copy()
+    waiting = np.argwhere(P & P.T).tolist() if new is None else _near(P, new)
+    while waiting:
+        directed = []
+        for i, j in waiting:
             if P[j, i] and P[i, j] and _follows(P, i, j):
                 P[j, i] = False
-                changed = True
+                directed.append((i, j))
+        waiting = _near(P, directed)
     return P
+
+
+def _near(P: Mask, directed: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Undirected edges, both ways, that a rule may join with one of these new directions.
+
+    Every rule has one end of its edge, or both, next to each end of the arrows that it reads.
+    """
+    close = {v for pair in directed for v in pair}
+    close |= {int(u) for v in close for u in np.flatnonzero(P[v] | P[:, v])}
+    return sorted(
+        {(i, int(j)) for i in close for j in np.flatnonzero(P[i] & P[:, i])}
+        | {(int(j), i) for i in close for j in np.flatnonzero(P[i] & P[:, i])}
+    )
 
 
 def _follows(P: Mask, i: int, j: int) -> bool:

@@ -8,7 +8,6 @@ the noise and the coefficients by those of all rows, and the graph is searched w
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,16 +29,16 @@ from rescore.protocols import Backbone, Problem, Status, Weighting
 from rescore.scanning.digest import Digest
 from rescore.scanning.passes import Passes
 from rescore.scanning.sources import SAMPLE, Scan, scan
-from rescore.scanning.statistics import Count, Listed, Look, Looked, Stretched, Stretches, Weigh
+from rescore.scanning.statistics import ByLabel, Listed, Look, Looked, Weigh, everyone
 from rescore.tables.findings import Spread
 from rescore.tables.table import Table
-from rescore.text import printable
 from rescore.weight_box import likelihood_units
-from rescore.weightings.fixed import Uniform
+from rescore.weightings.fixed import InversePropensity, Uniform
 from rescore.weightings.refined import (
     MOST_TURNS,
     REFINED,
     ROUNDS,
+    Given,
     can_refine,
     exact_rows,
     first_sums,
@@ -47,7 +46,7 @@ from rescore.weightings.refined import (
 )
 
 MOST_PASSES = 15
-MOST_STRETCHES = 1024  # of which resamples are drawn
+MOST_LABELS = 256  # groups that a column may name
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,32 +82,30 @@ def learn_scan(
     on_step: Callable[[Record], Any] | None = None,
 ) -> Fitted:
     """What `rescore.fitting.learn` does, of rows that are read in passes."""
-    _refuse(players.weighting, preparation)
-    passes = Passes(source)
+    passes = opened(source, players.weighting, preparation)
     table, looked = first_look(passes)
     if source.rows <= SAMPLE:
         fitted = learn(
-            table.frame, None, players.repeated, players.weighting, preparation,
-            told_by=told_by, warmup=players.warmup, max_steps=players.max_steps, on_step=on_step,
+            table.frame, looked.weight if source.weights else None,
+            players.repeated, players.weighting, preparation,
+            groups=looked.label if source.groups else None, told_by=told_by,
+            warmup=players.warmup, max_steps=players.max_steps, on_step=on_step,
         )  # fmt: skip
-        group = np.zeros(source.rows, dtype=np.int16)
-        if isinstance(fitted.result.weights, Cells):
-            group = fitted.result.weights.membership.argmax(axis=1).astype(np.int16)
-        return _with_passes(fitted, passes, Listed(fitted.result.sample_weight, group))
-    prepared = _prepared(passes, table, looked, preparation)
-    problem, found, _ = _found(prepared.problem, players, on_step)
+        return _with_passes(fitted, passes, looked, _listed(fitted, looked, source.rows))
+    prepared = prepared_from(passes, table, looked, preparation)
+    problem, found, _ = found_in(prepared.problem, players, on_step, looked)
     result = prepared.in_own_units(found)
     prior = problem.prior
     fitted = Fitted(
         table, table, result,
         likelihood_units(found.losses, prior),
-        noticed(table, prior, result, preparation),
+        noticed(table, prior, result, preparation, prepared.problem.count),
         *_equations(prepared, problem, found),
         directions_of(problem, found, told_by),
         preparation.receipts(table, result),
         *evidence_of(problem, found),
     )  # fmt: skip
-    return _with_passes(fitted, passes, _weigh(problem, found))
+    return _with_passes(fitted, passes, looked, _weigh(problem, found, looked))
 
 
 def learn_large(
@@ -137,90 +134,57 @@ def learn_large(
     )  # fmt: skip
 
 
-def _with_passes(fitted: Fitted, passes: Passes, weigh: Any) -> Fitted:
-    """The same, and what was read how often."""
+def _with_passes(fitted: Fitted, passes: Passes, looked: Looked, weigh: Any) -> Fitted:
+    """The same, and what was read how often, and left out."""
     told = _told(passes, len(fitted.table.values))
     receipt = {**fitted.table.receipt, "read": told["summary"]}
+    if looked.gaps.any():
+        named = zip(fitted.table.names, looked.gaps.tolist(), strict=True)
+        cells = {str(name): count for name, count in named if count}
+        receipt["missing"] = {"how": "drop", "rows": int(looked.left_out), "cells": cells}
     table = replace(fitted.table, receipt=receipt)
     return replace(fitted, table=table, passes=told, weigh=weigh)
 
 
-def _weigh(problem: Problem, found: Result) -> Weigh:
+def _listed(fitted: Fitted, looked: Looked, rows: int) -> Listed:
+    """The weights of few rows, zero of those that were left out."""
+    weight, group = np.zeros(rows), np.full(rows, -1, dtype=np.int16)
+    w = fitted.result.weights
+    weight[looked.number] = fitted.result.sample_weight
+    group[looked.number] = w.membership.argmax(axis=1) if isinstance(w, Cells) else 0
+    return Listed(weight, group)
+
+
+def _weigh(problem: Problem, found: Result, looked: Looked) -> Weigh:
     """What gives all rows their weights, which sum to one."""
     rows, w = problem.rows, found.weights
     assert isinstance(rows, Digest)
-    if not isinstance(w, Cells):
-        return Weigh(np.array([1 / rows.passes.scan.rows]))
-    amount = w.precision.sum(axis=1)
-    return Weigh(amount / (rows.sums().mass @ amount), rows.rule, rows.centre, rows.unit)
+    if isinstance(w, Cells):
+        amount = w.precision.sum(axis=1)
+    elif rows.rule is everyone:
+        return Weigh(np.array([1 / float(looked.mass)]))
+    else:
+        amount = 1 / rows.sums().mass
+    amount = amount / (rows.sums().mass @ amount) * rows.scale
+    return Weigh(amount, rows.rule, rows.centre, rows.unit)
 
 
-def write_weights(model: Any, source: Any, path: Any) -> int:
-    """Write the weights of all rows of a scan to a Parquet file, beside their keys; how many.
-
-    A line for each row, in their order: its keys, or its number if the scan has none; its
-    ``weight``, which sum to one; and the ``group`` of rows that it most likely belongs to.
-
-    Parameters
-    ----------
-    model : estimator
-        Fitted on this scan.
-    source : Scan
-        As `scan` made it.
-    path : path
-        Of the file, which is there when it is whole.
-
-    Examples
-    --------
-    >>> import os, tempfile, numpy as np, rescore as rs
-    >>> table = rs.scan(np.random.default_rng(0).normal(size=(30_000, 2)))
-    >>> model = rs.ReScore().fit(table)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     rs.write_weights(model, table, os.path.join(folder, "weights.parquet"))
-    30000
-    """
-    weigh = getattr(model, "_weigh", None)
-    if weigh is None:
-        raise ValueError("This model was not fitted on a scan: its weights are sample_weight_.")
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    passes, target = Passes(scan(source)), Path(path)
-    keys, unfinished = passes.scan.keys, target.with_name(f".{target.name}.unfinished")
-    writer, at = None, 0
-    try:
-        for _, blocks in passes.over(replace(weigh, keys=keys), "weights"):
-            for block in blocks:
-                n = len(block.weight)
-                named = dict(zip(keys, block.keys, strict=True)) or {"row": np.arange(at, at + n)}
-                lines = pa.table({**named, "weight": block.weight, "group": block.group})
-                writer = writer or pq.ParquetWriter(unfinished, lines.schema)
-                writer.write_table(lines)
-                at += n
-        if writer is not None:
-            writer.close()
-        unfinished.replace(target)
-    except OSError as error:
-        raise OSError(
-            f"'{printable(target, 200)}' could not be written ({error}). Make room, and do the "
-            "same again."
-        ) from error
-    finally:
-        unfinished.unlink(missing_ok=True)
-    return at
-
-
-def _refuse(weighting: Weighting, preparation: Preparation) -> None:
-    if not isinstance(weighting, Uniform) and not can_refine(weighting):
+def opened(source: Scan, weighting: Weighting, preparation: Preparation) -> Passes:
+    """Passes over the rows that count; or a sentence why such a fit needs them in memory."""
+    by_label = isinstance(weighting, InversePropensity)
+    if not (isinstance(weighting, Uniform) or by_label or can_refine(weighting)):
         raise ValueError(
             f"{type(weighting).__name__} weights need all rows in memory. Leave weighting and tau "
             "at 'auto', or fit a sample of the rows."
         )
-    if preparation.opening.missing != "refuse" or preparation.opening.categories != "refuse":
+    missing = preparation.opening.missing
+    if missing not in ("refuse", "drop") or preparation.opening.categories != "refuse":
         raise ValueError(
-            "Missing cells and categories are not dealt with while rows are read in passes. Leave "
-            "such rows or columns out before the scan, or fit a sample of the rows."
+            "While rows are read in passes, rows with gaps can be left out (missing='drop'); "
+            "nothing is filled in, and there are no categories. Leave such columns out before the "
+            "scan, or fit a sample of the rows."
         )
+    return Passes(replace(source, gaps=missing == "drop"))
 
 
 def first_look(passes: Passes) -> tuple[SampledTable, Looked]:
@@ -231,10 +195,15 @@ def first_look(passes: Passes) -> tuple[SampledTable, Looked]:
     if n > SAMPLE:
         chosen = np.sort(np.random.default_rng(0).choice(n, SAMPLE, replace=False))
     looked: Looked = passes.made("first look", Look(chosen, source.names))
+    if len(looked.sample) < 2:
+        raise ValueError(
+            f"{int(looked.rows)} of {n} rows have no gap and a weight above zero: too few to "
+            "learn from. Leave out the columns that have most gaps."
+        )
     values = np.ascontiguousarray(looked.sample)
     values.flags.writeable = False
-    whole = _spread(looked)
-    return SampledTable(values, source.names, pd.Index(chosen, name="row"), whole=whole), looked
+    index = pd.Index(looked.number, name="row")
+    return SampledTable(values, source.names, index, whole=_spread(looked)), looked
 
 
 def rows_in_memory(source: Scan) -> pd.DataFrame | None:
@@ -252,7 +221,7 @@ def _spread(looked: Looked) -> Spread:
     """Of all rows, from their moments and extremes."""
     reach = np.maximum(looked.high - looked.mean, looked.mean - looked.low)
     varies = looked.high > looked.low
-    S = looked.scatter / float(looked.rows)
+    S = looked.scatter / float(looked.mass)
     deviation = np.where(varies, np.sqrt(np.diag(S)), 0.0)
     used = np.flatnonzero(deviation > 0)
     R = S[np.ix_(used, used)] / np.outer(deviation[used], deviation[used])
@@ -260,32 +229,51 @@ def _spread(looked: Looked) -> Spread:
     return Spread(looked.mean, deviation, np.where(varies, reach, 0.0), R)
 
 
-def _prepared(
+def prepared_from(
     passes: Passes, table: SampledTable, looked: Looked, preparation: Preparation
 ) -> Prepared:
     """The problem of all rows, in units in which a learner can compute."""
-    m, n = len(table.values), passes.scan.rows
-    prepared = preparation.prepared(table, np.full(m, 1 / m), n)
+    prior, mass, count = _prior(looked), float(looked.mass), rows_counted(looked)
+    prepared = preparation.prepared(table, prior, count)
     units = prepared.units
     if preparation.standardize:  # by all rows, not by those of the sample
         deviation = np.where(table.spread.deviation > 0, table.spread.deviation, 1.0)
         Z = (table.values - looked.mean) / deviation
         units = Standardised(Z, looked.mean, deviation)
-    covariance = looked.scatter / n
+    covariance = looked.scatter / mass
+    own = None if passes.scan.weights is None else prior
+    known: dict[str, Any] = {"prior": own, "scale": count / mass}
     if units is None:
-        rows = Digest(table.values, passes, Moments(looked.mean, covariance))
+        rows = Digest(table.values, passes, Moments(looked.mean, covariance), **known)
     else:
         scale, centre = units.deviation, units.mean
         whole = Moments((looked.mean - centre) / scale, covariance / np.outer(scale, scale))
-        rows = Digest(units.values, passes, whole, centre=centre, unit=scale)
+        rows = Digest(units.values, passes, whole, centre=centre, unit=scale, **known)
     return Prepared(replace(prepared.problem, rows=rows), units, not preparation.standardize)
 
 
-def _found(
-    problem: Problem, players: Players, on_step: Callable[[Record], Any] | None
+def _prior(looked: Looked) -> Matrix:
+    """Of the sampled rows; exactly alike if all are."""
+    w = looked.weight
+    return np.full(len(w), 1 / len(w)) if np.ptp(w) == 0 else w / w.sum()
+
+
+def rows_counted(looked: Looked) -> float:
+    """How many rows they stand for: whole weights count rows, others only compare."""
+    mass = float(looked.mass)
+    return mass if looked.whole else mass**2 / float(looked.squares)
+
+
+def found_in(
+    problem: Problem,
+    players: Players,
+    on_step: Callable[[Record], Any] | None,
+    looked: Looked,
 ) -> tuple[Problem, Result, Any]:
     """The graph of all rows, alike or in groups, the problem that it was found in, and by what."""
     told: Any = {}
+    if isinstance(players.weighting, InversePropensity):
+        return _by_label(problem, players, on_step, looked)
     if not isinstance(players.weighting, Uniform):
         rows = problem.rows
         assert isinstance(rows, Digest)
@@ -295,7 +283,7 @@ def _found(
             warmup=players.warmup, max_steps=players.max_steps, on_step=on_step,
         )  # fmt: skip
         if start.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
+            return _as_reached(problem, players, start)
         if isinstance(start.weights, Cells):
             return _in_groups(problem, players, start, on_step)
         told = start.weighting
@@ -303,6 +291,48 @@ def _found(
         problem, players.backbone, Uniform(), max_steps=players.max_steps, on_step=on_step
     )
     return problem, replace(found, weighting=told), None
+
+
+def _as_reached(problem: Problem, players: Players, start: Result) -> tuple[Problem, Result, Any]:
+    """What was found in the sample when it was interrupted, and nothing read any more."""
+    if not isinstance(start.weights, Cells):
+        return problem, start, None
+    rows: Any = problem.rows
+    refined = REFINED[type(players.weighting)].of(players.weighting, start)
+    sums = first_sums(rows, start)
+    rule = refined.rule(problem, start, sums)
+    known = replace(rows, rule=rule, passes=Known(sums), scale=1.0)
+    problem = replace(problem, rows=known)
+    given = refined.weigh(problem, start, rule)
+    w = row_weights(given.weights)
+    return problem, replace(start, weights=given.weights, sample_weight=w), refined
+
+
+def _by_label(
+    problem: Problem,
+    players: Players,
+    on_step: Callable[[Record], Any] | None,
+    looked: Looked,
+) -> tuple[Problem, Result, Any]:
+    """Every group that a column names counts the same, whatever its size."""
+    if len(looked.groups) > MOST_LABELS:
+        raise ValueError(
+            f"The column of groups has {len(looked.groups)} different labels; while rows are read "
+            f"in passes at most {MOST_LABELS} are counted. Merge groups."
+        )
+    rule = ByLabel(looked.groups, looked.label)
+    rows: Any = problem.rows
+    rows = rows.grouped(rule)
+    share = rows.sums().mass / rows.sums().mass.sum()
+    codes = np.searchsorted(rule.labels, rule.sampled)
+    w = problem.prior / share[codes]
+    given = Given(w / w.sum(), players.weighting.explain(share), players.weighting.tau)
+    problem = replace(problem, rows=rows, groups=codes)
+    found = rescore(
+        problem, players.backbone, given,
+        warmup=0, max_steps=players.max_steps, on_step=on_step,
+    )  # fmt: skip
+    return problem, replace(found, effective_rows=exact_rows(1 / share, rows.sums())), None
 
 
 def _in_groups(
@@ -328,10 +358,11 @@ def _in_groups(
         )  # fmt: skip
         sums, edges = grouped.sums(), found.W != 0
         history += [{**record, "step": len(history) + 1} for record in found.history]
-        if any((edges == earlier).all() for earlier in seen):
+        if found.status is Status.INTERRUPTED or any((edges == e).all() for e in seen):
             break
         seen.append(edges)
-    count = exact_rows(found.weights, sums)
+    w: Any = found.weights
+    count = exact_rows(w.precision.sum(axis=1), sums)
     return problem, replace(found, history=tuple(history), effective_rows=count), refined
 
 
@@ -349,54 +380,6 @@ def _equations(prepared: Prepared, problem: Problem, found: Result) -> tuple[Any
     if units is None:
         return equations, variance
     return equations.rescaled(units.mean, units.deviation), variance * np.square(units.deviation)
-
-
-@dataclass(frozen=True, eq=False)
-class Resampling:
-    """A fit, and the moments of stretches of rows, of which resamples are drawn.
-
-    Rows next to each other are drawn together, so that rows that depend on their neighbours are
-    no more certain than they are; where rows do not, it makes no difference.
-    """
-
-    prepared: Prepared
-    problem: Problem
-    found: Result
-    refined: Any
-    players: Players
-    stretches: Stretched
-
-    @classmethod
-    def of(cls, source: Scan, players: Players, preparation: Preparation) -> "Resampling":
-        """One pass after those of the fit."""
-        _refuse(players.weighting, preparation)
-        passes = Passes(source)
-        prepared = _prepared(passes, *first_look(passes), preparation)
-        problem, found, refined = _found(prepared.problem, players, None)
-        rows = problem.rows
-        assert isinstance(rows, Digest)
-        count = Count(rows.rule, None, rows.centre, rows.unit)
-        size = -(-source.rows // MOST_STRETCHES)
-        stretches = passes.made("stretches of rows", Stretches(count, size))
-        return cls(prepared, problem, found, refined, players, stretches)
-
-    def drawn(self, counts: Any) -> tuple[Matrix, Status]:
-        """The graph (d, d) of the stretches drawn ``counts`` times each, and how it ended."""
-        sums = self.stretches.drawn(counts)
-        mass, mean, S = sums.moments
-        share = mass / mass.sum()
-        apart = mean - share @ mean
-        whole = np.tensordot(share, S + apart[:, :, None] * apart[:, None, :], axes=1)
-        rows: Any = self.problem.rows
-        again = replace(rows, passes=Known(sums), whole=Moments(share @ mean, whole))
-        problem = replace(self.problem, rows=again, count=float(mass.sum()))
-        given: Any = Uniform()
-        if self.refined is not None:
-            given = self.refined.weigh(problem, self.found, again.rule)
-        found = rescore(
-            problem, self.players.backbone, given, warmup=0, max_steps=self.players.max_steps
-        )
-        return self.prepared.in_own_units(found).W, found.status
 
 
 @dataclass(frozen=True, eq=False)

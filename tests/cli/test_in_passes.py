@@ -79,3 +79,18 @@ def test_bad_files_and_options_are_one_line(cli, files, tmp_path):
     lost = cli("fit", files, "--drop", "id", "--cluster", "tcp://127.0.0.1:1")
     assert lost.exit_code == 1
     assert "no Dask scheduler" in lost.stderr
+
+
+def test_weights_and_groups_are_columns_and_rows_with_gaps_are_left_out(cli, tmp_path):
+    rng = np.random.default_rng(0)
+    a, e = rng.normal(size=(2, 5_000))
+    table = pd.DataFrame({"a": a, "b": 2 * a + e, "w": rng.integers(1, 3, 5_000)})
+    table["place"] = np.where(np.arange(5_000) % 4 == 0, "south", "north")
+    table.loc[::100, "b"] = np.nan
+    table.to_parquet(tmp_path / "t.parquet")
+    options = ("--memory", "1GB", "--weights", "w", "--groups", "place", "--missing", "drop")
+    found = cli("fit", tmp_path / "t.parquet", "-o", tmp_path / "run", *options)
+    assert found.exit_code == 0, found.output
+    weights = pd.read_parquet(tmp_path / "run" / "weights.parquet")["weight"].to_numpy()
+    assert ((weights == 0) == table["b"].isna()).all()
+    assert list(rs.load(tmp_path / "run").adjacency_matrix_.columns) == ["a", "b"]

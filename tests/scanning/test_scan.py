@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 import rescore as rs
 from rescore.moments import Rows
+from rescore.protocols import Status
 from rescore.scanning import passes as passes_module
 from rescore.scanning import sources
 from rescore.scanning.passes import Passes
@@ -320,7 +321,7 @@ def test_what_is_missing_is_said(tmp_path, table):
     [
         (rs.Notears(), "Notears needs all rows in memory; Linear and Additive"),
         (rs.ReScore(tau=0.5), "Exact weights need all rows in memory"),
-        (rs.Linear(missing="em"), "Missing cells and categories"),
+        (rs.Linear(missing="em"), "nothing is filled in, and there are no categories"),
     ],
 )
 def test_what_needs_rows_in_memory_refuses(model, words):
@@ -329,7 +330,7 @@ def test_what_needs_rows_in_memory_refuses(model, words):
 
 
 def test_weights_of_rows_are_not_taken():
-    with pytest.raises(ValueError, match="no sample_weight or groups yet"):
+    with pytest.raises(ValueError, match=r"name them in rs\.scan\(\.\.\., weights="):
         rs.Linear().fit(rs.scan(np.eye(5)), sample_weight=np.ones(5))
 
 
@@ -383,3 +384,121 @@ def test_weights_that_cannot_be_written_are_one_sentence(table, tmp_path):
     model = rs.Linear().fit(found)
     with pytest.raises(OSError, match=r"weights\.parquet' could not be written"):
         rs.write_weights(model, found, tmp_path / "nowhere" / "weights.parquet")
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("model", [rs.Linear(), rs.ReScore()])
+def test_weights_in_a_column_are_those_of_memory(model, whole, table, tmp_path, small_blocks):
+    rng = np.random.default_rng(1)
+    w = rng.integers(0, 3, N) if whole else rng.uniform(0.5, 1.5, N) * (rng.random(N) < 0.9)
+    folder = written(table.assign(w=w, id=np.arange(N)), tmp_path / "parts")
+    found = rs.scan(folder, weights="w", keys=["id"])
+    assert found.names == tuple("abcd")
+    here, there = clone(model).fit(table, sample_weight=w), clone(model).fit(found)
+    assert ((here.adjacency_matrix_ != 0) == (there.adjacency_matrix_ != 0)).all(axis=None)
+    close = 1e-9 if isinstance(model, rs.Linear) else 3e-3
+    np.testing.assert_allclose(here.adjacency_matrix_, there.adjacency_matrix_, atol=close)
+    np.testing.assert_allclose(here.noise_variance_, there.noise_variance_, rtol=0.02)
+    effective = here.diagnostics_["effective_rows"]
+    assert there.diagnostics_["effective_rows"] == pytest.approx(effective, rel=0.02)
+    assert rs.write_weights(there, found, tmp_path / "weights.parquet") == N
+    lines = pq.read_table(tmp_path / "weights.parquet").to_pandas()
+    assert (lines["id"] == np.arange(N)).all()
+    assert lines["weight"].sum() == pytest.approx(1)
+    assert ((lines["weight"] == 0) == (w == 0)).all()
+    assert ((lines["group"] == -1) == (w == 0)).all()
+    if isinstance(model, rs.Linear):
+        np.testing.assert_allclose(lines["weight"], w / w.sum(), rtol=1e-9)
+
+
+def test_a_weight_that_is_none_is_named(table, tmp_path):
+    folder = written(table.assign(w=np.where(np.arange(N) == 7_001, -1.0, 1.0)), tmp_path / "parts")
+    with pytest.raises(
+        ValueError, match=r"A weight is negative.*part-1\.parquet', row group 0, row 0"
+    ):
+        rs.Linear().fit(rs.scan(folder, weights="w"))
+    with pytest.raises(ValueError, match="no column 'v'"):
+        rs.scan(folder, weights="v")
+    words = written(table.assign(w="much"), tmp_path / "words")
+    with pytest.raises(ValueError, match=r"'w' .*must hold numbers"):
+        rs.Linear().fit(rs.scan(words, weights="w"))
+
+
+@pytest.mark.parametrize("weighed", [False, True])
+def test_rows_with_gaps_are_left_out(weighed, table, tmp_path, small_blocks):
+    model = rs.Linear(missing="drop")
+    model = rs.ReScore(model) if weighed else model
+    rng = np.random.default_rng(2)
+    holes = table.mask(rng.random(table.shape) < 0.02)
+    folder = written(holes, tmp_path / "parts")
+    here, there = clone(model).fit(holes), clone(model).fit(rs.scan(folder))
+    complete = holes.notna().all(axis=1)
+    assert ((here.adjacency_matrix_ != 0) == (there.adjacency_matrix_ != 0)).all(axis=None)
+    close = 3e-3 if weighed else 1e-9
+    np.testing.assert_allclose(here.adjacency_matrix_, there.adjacency_matrix_, atol=close)
+    told = there.diagnostics_["table"]["missing"]
+    assert told == here.diagnostics_["table"]["missing"]
+    assert complete[there.sample_weight_.index].all()
+    rs.write_weights(there, rs.scan(folder), tmp_path / "weights.parquet")
+    weights = pq.read_table(tmp_path / "weights.parquet").column("weight").to_numpy()
+    assert ((weights > 0) == complete).all()
+    if weighed:
+        return
+    few = written(holes.iloc[:3_000], tmp_path / "few", (0, 1_000, 3_000))
+    some = clone(model).fit(rs.scan(few))
+    np.testing.assert_allclose(
+        some.adjacency_matrix_, clone(model).fit(holes.iloc[:3_000]).adjacency_matrix_, rtol=1e-9
+    )
+
+
+def test_a_table_of_gaps_is_refused(table, tmp_path):
+    folder = written(table.assign(a=np.nan), tmp_path / "parts")
+    with pytest.raises(ValueError, match=f"0 of {N} rows have no gap"):
+        rs.Linear(missing="drop").fit(rs.scan(folder))
+
+
+def test_groups_in_a_column_count_alike(table, tmp_path, small_blocks):
+    place = np.where(np.arange(N) % 10 == 0, "south", "north")
+    folder = written(table.assign(place=place), tmp_path / "parts")
+    model = rs.ReScore(rs.Linear(noise="unequal"), weighting="inverse-propensity")
+    here = clone(model).fit(table, groups=place)
+    found = rs.scan(folder, groups="place")
+    there = clone(model).fit(found)
+    np.testing.assert_allclose(here.adjacency_matrix_, there.adjacency_matrix_, rtol=1e-9)
+    effective = here.diagnostics_["effective_rows"]
+    assert there.diagnostics_["effective_rows"] == pytest.approx(effective)
+    told = [sorted(one.diagnostics_["weighting"]["share_before"]) for one in (here, there)]
+    np.testing.assert_allclose(*told)
+    rs.write_weights(there, found, tmp_path / "weights.parquet")
+    weights = pq.read_table(tmp_path / "weights.parquet").column("weight").to_numpy()
+    np.testing.assert_allclose(weights, here.sample_weight_, rtol=1e-9)
+    plain = [rs.Linear().fit(each) for each in (found, table)]
+    assert (plain[0].adjacency_matrix_ == plain[1].adjacency_matrix_).all(axis=None)
+    with pytest.raises(ValueError, match="needs the group of each row"):
+        clone(model).fit(rs.scan(table))
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_interrupted_while_the_sample_is_fitted_keeps_what_was_reached(in_memory, table):
+    def stop(record):
+        if record["step"] == 2:
+            raise KeyboardInterrupt
+
+    model = rs.ReScore()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(table if in_memory else rs.scan(table), on_step=stop)
+    assert model.status_ is Status.INTERRUPTED
+    assert set(model.causal_graph_.edges) >= {("a", "b"), ("c", "d")}
+    assert model.diagnostics_["weighting"]["groups"] == 2
+    assert model.sample_weight_.sum() == pytest.approx(1)
+    assert len(model.sample_weight_) == (N if in_memory else sources.SAMPLE)
+
+
+def test_resamples_of_smooth_functions(small_blocks, monkeypatch):
+    monkeypatch.setattr("rescore.out_of_core.SAMPLE", 2_000)
+    x, e, f = np.random.default_rng(0).normal(size=(3, 8_000))
+    table = pd.DataFrame({"y": np.sin(2 * x) + 0.4 * e, "x": x, "z": f})
+    found = rs.bootstrap(rs.Additive(), rs.scan(table), resamples=5)
+    assert "5 bootstrap resamples of 1,000 stretches of rows" in found.summary
+    assert found.edges.loc["x", "y"] == 1
+    assert found.adjacent.loc["x", "z"] == 0

@@ -174,7 +174,7 @@ def fit_command(
         compared if compare and not stopped else None,
         doubted if bootstrap and not stopped else None,
     )  # fmt: skip
-    if scans and output is not None:
+    if scans and output is not None and not stopped:
         weights_written(model, table.X, output, as_json)
     if stopped:
         raise KeyboardInterrupt

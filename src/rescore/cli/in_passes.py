@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 KEPT = ".passes"  # in the folder of the run, until it is whole
 NOT_YET = (
-    "weights", "groups", "transform", "exclude", "na", "delimiter", "thousands", "sheet",
+    "transform", "exclude", "na", "delimiter", "thousands", "sheet",
     "units", "compare",
 )  # fmt: skip
 
@@ -55,6 +55,8 @@ def scanned(ctx: typer.Context) -> "Input":
         _address(str(params["data"])),
         drop=names_in(params["drop"] or []),
         keys=names_in(params["keys"] or []),
+        weights=params["weights"],
+        groups=params["groups"],
         client=params["cluster"],
         keep=None if output is None else output / KEPT,
         memory=params["memory"],
@@ -75,7 +77,7 @@ def _logged(verbose: bool) -> bool:
 
 def weights_written(model: Any, table: Any, output: Path, quiet: bool) -> None:
     """The last pass: the weights of all rows; then nothing need be kept any more."""
-    from rescore.out_of_core import write_weights
+    from rescore.scanning.passes import write_weights
 
     rows = write_weights(model, table, output / "weights.parquet")
     shutil.rmtree(output / KEPT, ignore_errors=True)

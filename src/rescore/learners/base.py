@@ -217,7 +217,10 @@ class GraphLearner(StructureLearner):
             if not is_scannable(X):
                 return learn_large(as_table(X, copy=False), players, preparation, **told)
             self._refuse_passes(sample_weight, groups)
-            return learn_scan(scan(X), players, preparation, **told)
+            source = scan(X)
+            if source.groups is None:  # a column of groups that nobody needs is not learned from
+                self._checked_groups(None, player.weighting)
+            return learn_scan(source, players, preparation, **told)
         backbone, max_steps = self._repeated(player)
         return learn(
             X,
@@ -269,8 +272,8 @@ class GraphLearner(StructureLearner):
             )
         if sample_weight is not None or groups is not None:
             raise ValueError(
-                "Rows that are read in passes have no sample_weight or groups yet. Leave them out, "
-                "or fit a sample of the rows."
+                "Weights and groups of rows that are read in passes are columns of theirs: name "
+                "them in rs.scan(..., weights='COLUMN', groups='COLUMN')."
             )
 
     def _checked_groups(self, groups: Any, weighting: Weighting) -> Any:

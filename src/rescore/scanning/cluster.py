@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from rescore.scanning.passes import RETRIES, computed
-from rescore.scanning.sources import Partition, Piece, Scan
+from rescore.scanning.reading import Partition, Piece
+from rescore.scanning.sources import Scan
 
 PATIENCE = 10  # seconds for a scheduler to answer
 _CONNECTED: dict[str, Any] = {}  # clients by the address that was given
@@ -46,7 +47,7 @@ def _task(scan: Scan, piece: Piece, statistic: Any) -> Any:
         for part in piece.parts
     ]
     piece = piece._replace(parts=tuple(bare))
-    about = scan.names, scan.block
+    about = scan.layout
     return delayed(_run, pure=False)(_Sealed((piece, about, statistic)), frames)
 
 

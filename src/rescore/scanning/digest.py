@@ -36,6 +36,8 @@ class Digest(Rows):
     unit: Matrix | None = None
     expansion: Callable[[Matrix], Matrix] | None = None
     width: int | None = None
+    prior: Matrix | None = None  # (m,), the callers' weights of the sampled rows; None is alike
+    scale: float = 1.0  # rows that a weight of one stands for
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -59,15 +61,20 @@ class Digest(Rows):
         name = "groups of rows" if self.expansion is None else "features"
         count = Count(self.rule, self.expansion, self.centre, self.unit)
         found: Sums = self.passes.made(name, count)
-        return found
+        return found.scaled(self.scale)
 
     def memberships(self) -> Matrix:
         """Of the sampled rows, (m, K)."""
         return self.rule(self.matrix())[0]
 
+    def factors(self, w: Matrix) -> Matrix:
+        """How much more each sampled row counts than the caller said, (m,)."""
+        return w if self.prior is None else w / (self.prior * len(w))
+
     def moments(self, w: Matrix) -> Moments:
         """Of all rows, each group counting as much as it does under the weights of the sample."""
-        if self.expansion is None and np.ptp(w) == 0:
+        w = self.factors(w)
+        if self.expansion is None and np.ptp(w) <= FOLLOWS * np.abs(w).max():
             return self.whole
         P, sums = self.memberships(), self.sums()
         c = np.linalg.lstsq(P, w, rcond=None)[0]

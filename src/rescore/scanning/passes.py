@@ -14,7 +14,7 @@ import warnings
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 from zipfile import BadZipFile
@@ -22,9 +22,11 @@ from zipfile import BadZipFile
 import numpy as np
 
 from rescore.moments import Matrix
-from rescore.scanning.sources import TOGETHER, Partition, Piece, Reader, Scan, with_frames
+from rescore.scanning.reading import Beside, Layout, Partition, Piece, Reader, with_frames
+from rescore.scanning.sources import Scan, scan
 from rescore.scanning.statistics import UnusableError
 from rescore.staging import write_whole
+from rescore.text import printable
 
 LOG = logging.getLogger("rescore.passes")
 AHEAD = 2  # pieces handed out for each worker, so that none waits
@@ -36,8 +38,8 @@ class Statistic(Protocol):
 
     kind: type[Any]  # a NamedTuple of arrays
 
-    def of(self, first: int, X: Matrix) -> Any:
-        """Of a block whose first row has this number; X (n, d) may be changed."""
+    def of(self, first: int, X: Matrix, beside: Beside) -> Any:
+        """Of a block whose first row has this number."""
 
     def added(self, one: Any, other: Any) -> Any:
         """Of both, the other's rows being later."""
@@ -58,6 +60,7 @@ class Passes:
 
     scan: Scan
     done: list[dict[str, Any]] = field(default_factory=list)
+    asked: dict[str, Any] = field(default_factory=dict)  # the last statistic of every name
     _known: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -67,6 +70,7 @@ class Passes:
 
     def made(self, name: str, statistic: Any) -> Any:
         """The statistic of all rows."""
+        self.asked[name] = statistic
         key = fingerprint([self.scan.identity(), type(statistic).__name__, statistic])
         if key not in self._known:
             begun = time.perf_counter()
@@ -167,7 +171,7 @@ def _feed(sha: Any, what: Any) -> None:
         sha.update(repr(what).encode())
 
 
-def computed(piece: Piece, scan: Any, statistic: Any, frames: Any = ()) -> list[Any]:
+def computed(piece: Piece, layout: Layout, statistic: Any, frames: Any = ()) -> list[Any]:
     """The statistics of the blocks of a piece, wherever this runs.
 
     One thread for linear algebra, so that several pieces share the processors and sums do not
@@ -175,24 +179,9 @@ def computed(piece: Piece, scan: Any, statistic: Any, frames: Any = ()) -> list[
     """
     from threadpoolctl import threadpool_limits
 
-    names, block = scan
-    reader = Reader(with_frames(piece, frames), names, block, getattr(statistic, "keys", ()))
+    reader = Reader(with_frames(piece, frames), layout, getattr(statistic, "keys", ()))
     with threadpool_limits(1):
-        if getattr(statistic, "keys", ()):
-            return [statistic.of(first, X, reader.seen) for first, X in reader.blocks()]
-        return _together(reader, statistic)
-
-
-def _together(reader: Reader, statistic: Any) -> list[Any]:
-    """The statistics of a few blocks at a time, always of the same ones, added in their order."""
-    found: list[Any] = []
-    for first, X in reader.blocks():
-        block, begins = statistic.of(first, X), first % (TOGETHER * reader.block) == 0
-        if begins or not hasattr(statistic, "added"):
-            found.append(block)
-        else:
-            found[-1] = statistic.added(found[-1], block)
-    return found
+        return [statistic.of(*block) for block in reader.blocks()]
 
 
 def workers_here(scan: Scan) -> int:
@@ -206,7 +195,7 @@ def _here(scan: Scan, statistic: Any) -> Iterator[tuple[Piece, list[Any]]]:
     """By threads of this process, a few pieces ahead of what has been added."""
     workers = workers_here(scan)
     waiting: deque[tuple[Piece, Any]] = deque()
-    about = scan.names, scan.block
+    about = scan.layout
     with ThreadPoolExecutor(workers) as pool:
         try:
             for piece in scan.pieces(workers):
@@ -220,3 +209,60 @@ def _here(scan: Scan, statistic: Any) -> Iterator[tuple[Piece, list[Any]]]:
         finally:
             for _, future in waiting:
                 future.cancel()
+
+
+def write_weights(model: Any, source: Any, path: Any) -> int:
+    """Write the weights of all rows of a scan to a Parquet file, beside their keys; how many.
+
+    A line for each row, in their order: its keys, or its number if the scan has none; its
+    ``weight``, which sum to one; and the ``group`` of rows that it most likely belongs to.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted on this scan.
+    source : Scan
+        As `scan` made it.
+    path : path
+        Of the file, which is there when it is whole.
+
+    Examples
+    --------
+    >>> import os, tempfile, numpy as np, rescore as rs
+    >>> table = rs.scan(np.random.default_rng(0).normal(size=(30_000, 2)))
+    >>> model = rs.ReScore().fit(table)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     rs.write_weights(model, table, os.path.join(folder, "weights.parquet"))
+    30000
+    """
+    weigh = getattr(model, "_weigh", None)
+    if weigh is None:
+        raise ValueError("This model was not fitted on a scan: its weights are sample_weight_.")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    plain = getattr(model, "plain", model)
+    passes = Passes(replace(scan(source), gaps=getattr(plain, "missing", "") == "drop"))
+    target = Path(path)
+    keys, unfinished = passes.scan.keys, target.with_name(f".{target.name}.unfinished")
+    writer, at = None, 0
+    try:
+        for _, blocks in passes.over(replace(weigh, keys=keys), "weights"):
+            for block in blocks:
+                n = len(block.weight)
+                named = dict(zip(keys, block.keys, strict=True)) or {"row": np.arange(at, at + n)}
+                lines = pa.table({**named, "weight": block.weight, "group": block.group})
+                writer = writer or pq.ParquetWriter(unfinished, lines.schema)
+                writer.write_table(lines)
+                at += n
+        if writer is not None:
+            writer.close()
+        unfinished.replace(target)
+    except OSError as error:
+        raise OSError(
+            f"'{printable(target, 200)}' could not be written ({error}). Make room, and do the "
+            "same again."
+        ) from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return at

@@ -8,80 +8,28 @@ cut into files, row groups or partitions, nor on who reads them.
 import shutil
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
-from rescore.scanning.files import FilePart, is_remote, parts_of, text_parts
+from rescore.scanning.files import is_remote, parts_of, text_parts
+from rescore.scanning.reading import Held, Layout, Partition, Piece
 from rescore.tables.table import as_table
 from rescore.text import listing, printable
 from rescore.validation import check_integer
 
 SAMPLE = 2**14  # rows that a fit looks at one by one; where there are more, a sample of them
-CELLS = 2**18  # of a block, 2 MB, so that it stays in the cache: rows are a power of two
-TOGETHER = 8  # blocks whose statistics are added before they leave who computed them
+CELLS = 2**21  # of a block, 16 MB at most: its rows are a power of two
 SPAN = 2**19  # rows that one task reads at least
 ROW_GROUPS = 4  # that it reads at least, because those at its ends may be read by two tasks
 UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "B": 1.0}
-COPIES = 6  # of a block that a statistic has in memory at a time, about
+COPIES = 2  # of a block that are in memory at a time, about
 READ = 2**22  # bytes of a column that are read ahead, decoded and on their way, about
-
-Block = NDArray[np.float64]  # (n, d), each column in one piece of memory
-
-
-class Piece(NamedTuple):
-    """Rows that one task reads: from ``start`` up to ``stop``, and the parts that hold them."""
-
-    start: int
-    stop: int
-    first: int  # the row number at which the parts begin
-    parts: tuple[Any, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Held:
-    """Rows in memory."""
-
-    values: Any  # (n, d)
-    label: str = "the table in memory"
-
-    @property
-    def rows(self) -> int:
-        """How many."""
-        return len(self.values)
-
-    def columns(self, names: Sequence[str], keys: Sequence[str] = ()) -> Iterator[list[Any]]:
-        """All columns at once."""
-        if isinstance(self.values, pd.DataFrame):  # a partition, whose columns are found by name
-            _refuse_other_columns(self.values, names, self.label)
-            yield [self.values[name].to_numpy() for name in (*names, *keys)]
-        else:
-            yield list(self.values.T)
-
-
-@dataclass(frozen=True, eq=False)
-class Partition:
-    """Rows that a Dask graph will make, where the task runs that reads them."""
-
-    graph: Any  # dask's Delayed
-    rows: int
-    label: str
-
-    def held(self, frame: Any) -> Held:
-        """The rows, now that they are there."""
-        if len(frame) != self.rows:
-            raise ValueError(
-                f"{self.label} had {self.rows} rows when it was first looked at and has "
-                f"{len(frame)} now. What makes it must give the same rows every time."
-            )
-        return Held(frame, self.label)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +52,9 @@ class Scan:
     jobs: int | None = None
     memory: float | None = None  # bytes
     on_pass: Callable[[str, float], Any] | None = None
+    weights: str | None = None  # columns that are not learned from
+    groups: str | None = None
+    gaps: bool = False  # whether rows with gaps are left out
 
     @cached_property
     def ends(self) -> list[int]:
@@ -133,7 +84,13 @@ class Scan:
     def identity(self) -> list[Any]:
         """What tells this table from others, for passes that are kept."""
         stamps = [getattr(part, "stamp", None) for part in self.parts]
-        return [list(map(str, self.names)), self.ends, stamps]
+        besides = [self.weights, self.groups, self.gaps]
+        return [list(map(str, self.names)), self.ends, stamps, besides]
+
+    @property
+    def layout(self) -> Layout:
+        """What must be known to read its rows."""
+        return Layout(self.names, self.block, self.weights, self.groups, self.gaps)
 
     def where(self, row: int) -> str:
         """In words where a row is: file and row group, and its number there.
@@ -151,7 +108,7 @@ class Scan:
         """What to hand out, whole blocks each, so that several workers have enough to do."""
         largest = max((part.rows for part in self.parts), default=0)
         wanted = max(SPAN, ROW_GROUPS * largest)
-        unit = TOGETHER * self.block
+        unit = self.block
         wanted = max(min(wanted, -(-self.rows // (4 * workers))), unit)
         step = unit * -(-wanted // unit)
         starts = range(0, self.rows, step)
@@ -175,6 +132,8 @@ def scan(
     *,
     drop: Sequence[str] = (),
     keys: Sequence[str] = (),
+    weights: str | None = None,
+    groups: str | None = None,
     client: Any = None,
     keep: Any = None,
     memory: str | float | None = None,
@@ -195,6 +154,10 @@ def scan(
         Columns to leave out.
     keys : list of names
         Columns that tell rows from each other: not used in the fit, written beside the weights.
+    weights : str, optional
+        The column that says how often each row counts, as ``sample_weight`` does in memory.
+    groups : str, optional
+        The column that names the group of each row, for ``weighting="inverse-propensity"``.
     client : distributed.Client or str, optional
         A Dask cluster, or the address of one, whose workers read the files.
     keep : path, optional
@@ -225,10 +188,11 @@ def scan(
     limit = None if memory is None else bytes_of(memory)
     if jobs is not None:
         check_integer("jobs", jobs, at_least=1)
-    names, parts, made = _opened(source, left_out, kept, folder)
+    besides = tuple(name for name in (weights, groups) if name is not None)
+    names, parts, made = _opened(source, left_out, (*besides, *kept), folder)
     if not names:
         raise ValueError("The scan has no column to learn from: all are dropped or keys.")
-    found = Scan(names, parts, kept, client, folder, jobs, limit, on_pass)
+    found = Scan(names, parts, kept, client, folder, jobs, limit, on_pass, weights, groups)
     if made is not None:  # rows that were copied live as long as the scan
         weakref.finalize(found, shutil.rmtree, made, ignore_errors=True)
     if found.rows < 2:
@@ -277,7 +241,10 @@ def _opened(
             return text_parts(Path(source), drop, keys, folder)
         return (*parts_of(source, drop, keys), None)
     if keys:
-        raise ValueError("keys are for files and Dask; rows in memory have an index of their own.")
+        raise ValueError(
+            "keys, weights and groups name columns of files and of Dask tables. Rows in memory "
+            "have an index, and fit takes their sample_weight and groups."
+        )
     table = as_table(source, copy=False)
     unknown = [name for name in drop if name not in table.names]
     if unknown:
@@ -325,12 +292,6 @@ def _dask_parts(frame: Any, drop: Sequence[str], keys: Sequence[str]) -> tuple[A
     return names, tuple(part for part in parts if part.rows)
 
 
-def _refuse_other_columns(frame: pd.DataFrame, names: Sequence[Any], label: str) -> None:
-    missing = [name for name in names if name not in frame.columns]
-    if missing:
-        raise ValueError(f"{label} has no column {listing(missing)}, only {listing(frame.columns)}")
-
-
 def bytes_of(memory: str | float) -> float:
     """A size such as "2GB" in bytes.
 
@@ -348,59 +309,3 @@ def bytes_of(memory: str | float) -> float:
     if not 0 < size < np.inf:
         raise ValueError(f"memory must be a size such as '2GB', got {memory!r}.")
     return size
-
-
-@dataclass(eq=False)
-class Reader:
-    """The blocks of a piece, one after another in the same memory."""
-
-    piece: Piece
-    names: tuple[Any, ...]
-    block: int
-    keys: tuple[str, ...] = ()
-    seen: list[Any] = field(default_factory=list)  # the keys of the rows of the last block
-
-    def blocks(self) -> Iterator[tuple[int, Block]]:
-        """The number of the first row of each, and its rows (n, d)."""
-        at, stop, d = self.piece.start, self.piece.stop, len(self.names)
-        memory, filled = np.empty((d, min(self.block, stop - at))), 0
-        for columns in self._clipped():
-            start, length = 0, len(columns[0])
-            while start < length:
-                size = min(self.block, stop - at)
-                take = min(length - start, size - filled)
-                for row, column in zip(memory, columns, strict=False):
-                    row[filled : filled + take] = column[start : start + take]
-                if self.keys:
-                    self.seen.append([column[start : start + take] for column in columns[d:]])
-                filled, start = filled + take, start + take
-                if filled == size:
-                    yield at, memory[:, :size].T
-                    at, filled = at + size, 0
-                    self.seen.clear()
-
-    def _clipped(self) -> Iterator[list[Any]]:
-        """Columns as they come, without the rows before the piece and after it."""
-        first = self.piece.first
-        for part in self.piece.parts:
-            for columns in part.columns(self.names, self.keys):
-                low, high = self.piece.start - first, self.piece.stop - first
-                first += len(columns[0])
-                if high <= 0:
-                    return
-                if low > 0 or high < len(columns[0]):
-                    columns = [column[max(low, 0) : high] for column in columns]
-                if len(columns[0]):
-                    yield columns
-
-
-def with_frames(piece: Piece, frames: Sequence[Any]) -> Piece:
-    """The piece with the partitions that Dask has made for it in their places."""
-    waiting = iter(frames)
-    parts = [
-        part.held(next(waiting)) if isinstance(part, Partition) else part for part in piece.parts
-    ]
-    return piece._replace(parts=tuple(parts))
-
-
-__all__ = ["FilePart", "Partition", "Piece", "Reader", "Scan", "bytes_of", "is_scannable", "scan"]

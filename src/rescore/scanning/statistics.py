@@ -1,6 +1,7 @@
 """What passes compute of the blocks of a scan, and how two such results are one.
 
-Sums of squares are kept around means, so that adding up many rows loses nothing.
+Sums of squares are kept around means, so that adding up many rows loses nothing.  Products are
+`dot` and not ``@``, during which numpy lets no other thread work where the result is small.
 """
 
 from collections.abc import Callable
@@ -12,21 +13,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rescore.moments import GroupMoments, Matrix
+from rescore.scanning.reading import ALIKE, Beside
 from rescore.tables.table import LARGEST
 from rescore.text import listing
 
-CHUNK = 2**12  # rows of a block at a time: what is computed from them stays in the cache
+CHUNK = 2**13  # rows of a block at a time: what is computed from them stays in the cache
 
 
 class Looked(NamedTuple):
-    """What is seen of a table at first sight."""
+    """What is seen of a table at first sight: of rows that count something."""
 
     rows: NDArray[Any]  # (), how many
+    mass: NDArray[Any]  # (), their weights together
     mean: Matrix  # (d,)
     scatter: Matrix  # (d, d), sums of squares around the mean
     low: Matrix  # (d,)
     high: Matrix
+    squares: NDArray[Any]  # (), of their weights
+    whole: NDArray[Any]  # (), whether all weights are whole numbers
+    gaps: NDArray[Any]  # (d,), missing cells
+    left_out: NDArray[Any]  # (), rows that have some
+    groups: NDArray[Any]  # (L,), all that are named, sorted
     sample: Matrix  # (m, d), some of the rows
+    number: NDArray[np.int64]  # (m,), which they are
+    weight: Matrix  # (m,)
+    label: NDArray[Any]  # (m,), their groups, where these are named; else (0,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,43 +57,68 @@ class Look:
     names: tuple[Any, ...]
     kind = Looked
 
-    def of(self, first: int, X: Matrix) -> Looked:
+    def of(self, first: int, X: Matrix, beside: Beside = ALIKE) -> Looked:
         """Of a block."""
-        low, high = X.min(axis=0), X.max(axis=0)
-        if not (low.min() >= -LARGEST and high.max() <= LARGEST):
-            self._refuse(first, X)
-        begin, end = np.searchsorted(self.chosen, [first, first + len(X)])
-        some = X[self.chosen[begin:end] - first].copy()
-        mean = X.mean(axis=0)
-        Z = X - mean
-        return Looked(np.array(len(X)), mean, Z.T @ Z, low, high, some)
+        low, high = X.min(axis=0, initial=np.inf), X.max(axis=0, initial=-np.inf)
+        if len(X) and not (low.min() >= -LARGEST and high.max() <= LARGEST):
+            self._refuse(first, X, beside)
+        w, number = beside.weight, beside.number
+        if w is not None and not (w < np.inf).all():
+            self._refuse_weight(first, w, beside)
+        mine, number = self._mine(first, len(X), number)
+        mass, squares, whole = _amounts(np.ones(len(X)) if w is None else w)
+        label = np.empty(0) if beside.label is None else beside.label
+        gaps = np.zeros(X.shape[1], np.int64) if beside.gaps is None else beside.gaps
+        return Looked(
+            np.array(len(X)), mass, *around_mean(X, w), low, high, squares, whole,
+            gaps, np.array(beside.left_out), np.unique(label), X[mine], number,
+            np.ones(len(mine)) if w is None else w[mine], label[mine] if len(label) else label,
+        )  # fmt: skip
 
     def added(self, one: Looked, other: Looked) -> Looked:
         """Of both."""
-        rows = one.rows + other.rows
-        apart = other.mean - one.mean
-        share = other.rows / rows
-        between = np.outer(apart, apart) * (one.rows * share)
-        return Looked(
-            rows,
-            one.mean + apart * share,
-            one.scatter + other.scatter + between,
-            np.minimum(one.low, other.low),
-            np.maximum(one.high, other.high),
-            np.concatenate([one.sample, other.sample]),
-        )
+        sums = [a[None] for a in one[1:4]], [b[None] for b in other[1:4]]
+        mass, mean, scatter = (part[0] for part in joined(*sums))
+        low, high = np.minimum(one.low, other.low), np.maximum(one.high, other.high)
+        gone = one.gaps + other.gaps, one.left_out + other.left_out
+        rest = one.squares + other.squares, one.whole & other.whole, *gone
+        groups = np.union1d(one.groups, other.groups)
+        drawn = (np.concatenate(pair) for pair in zip(one[11:], other[11:], strict=True))
+        return Looked(one.rows + other.rows, mass, mean, scatter, low, high, *rest, groups, *drawn)
 
-    def _refuse(self, first: int, X: Matrix) -> None:
+    def _mine(self, first: int, n: int, number: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Where the chosen rows are in a block, and which they are."""
+        if number is None:
+            begin, end = np.searchsorted(self.chosen, [first, first + n])
+            return self.chosen[begin:end] - first, self.chosen[begin:end]
+        mine = np.flatnonzero(np.isin(number, self.chosen, assume_unique=True))
+        return mine, number[mine]
+
+    def _refuse(self, first: int, X: Matrix, beside: Beside) -> None:
         bad = ~(np.abs(X) <= LARGEST)
         i, j = (int(each) for each in np.argwhere(bad)[0])
         columns = [self.names[k] for k in np.flatnonzero(bad.any(axis=0))]
         what = "is NaN, missing or infinite" if not np.isfinite(X[i, j]) else f"is {X[i, j]:.3g}"
         raise UnusableError(
-            first + i,
+            beside.at(first, i),
             f"A cell of column {listing([self.names[j]])} {what}",
             f"Near it {int(bad.sum())} cell(s) of {listing(columns)} cannot be used. Nothing is "
-            "imputed silently: leave such rows out, or fill them in, before the scan.",
+            "imputed silently: leave rows with gaps out (missing='drop'), or fill them in before "
+            "the scan.",
         )
+
+    def _refuse_weight(self, first: int, w: Matrix, beside: Beside) -> None:
+        i = int(np.flatnonzero(~(w < np.inf))[0])
+        raise UnusableError(
+            beside.at(first, i),
+            f"A weight is {'negative or missing' if np.isnan(w[i]) else w[i]}",
+            "Weights of rows must be finite and not negative.",
+        )
+
+
+def _amounts(w: Matrix) -> tuple[Any, Any, Any]:
+    """Together, their squares, and whether they are whole."""
+    return np.array(w.sum()), np.array(w.dot(w)), np.array(bool((w == np.round(w)).all()))
 
 
 class UnusableError(ValueError):
@@ -103,6 +139,13 @@ class Sums(NamedTuple):
     overlap: Matrix  # (K, K), sums of products of memberships
     likelihood: Matrix  # (), of all rows
     squares: Matrix  # (K, d), sums of squared residuals, where the rule looks at them
+
+    def scaled(self, by: float) -> "Sums":
+        """As if every row weighed so many times as much."""
+        if by == 1:
+            return self
+        mass, mean, *rest = self
+        return Sums(mass * by, mean, *(part * by for part in rest))
 
     @property
     def moments(self) -> GroupMoments:
@@ -128,6 +171,30 @@ def everyone(X: Matrix) -> tuple[Matrix, Matrix, Matrix]:
 
 
 @dataclass(frozen=True, eq=False)
+class ByLabel:
+    """Rows in the groups that a column names.
+
+    Examples
+    --------
+    >>> ByLabel(np.array(["u", "v"]), np.array(["v"])).of_labels(np.array(["u", "v"]))[0]
+    array([[1., 0.],
+           [0., 1.]])
+    """
+
+    labels: NDArray[Any]  # (K,), sorted
+    sampled: NDArray[Any]  # (m,), of the rows of the sample
+
+    def __call__(self, X: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+        """Of the rows of the sample."""
+        return self.of_labels(self.sampled)
+
+    def of_labels(self, label: NDArray[Any]) -> tuple[Matrix, Matrix, Matrix]:
+        """Of any rows with these labels."""
+        n = len(label)
+        return (label[:, None] == self.labels).astype(float), np.zeros(n), np.empty((n, 0))
+
+
+@dataclass(frozen=True, eq=False)
 class Count:
     """The moments of groups of rows, whose memberships follow from the rows by a rule.
 
@@ -143,23 +210,24 @@ class Count:
     unit: Matrix | None = None
     kind = Sums
 
-    def of(self, first: int, X: Matrix) -> Sums:
+    def of(self, first: int, X: Matrix, beside: Beside = ALIKE) -> Sums:
         """Of a block."""
-        if self.unit is not None and self.centre is not None:
-            X = (X - self.centre) / self.unit
+        if self.rule is everyone and self.expansion is None and self.unit is None:
+            return _of_all(X, beside.weight)
         total: Any = None
-        for start in range(0, len(X), CHUNK):
-            some = X[start : start + CHUNK]
-            P, likelihood, squares = self.rule(some)
+        for start in range(0, max(len(X), 1), CHUNK):
+            own = slice(start, start + CHUNK)
+            some, w = in_units(X[own], self.centre, self.unit), beside.of(own).weight
+            P, likelihood, squares = ruled(self.rule, some, beside.of(own))
             F = some if self.expansion is None else self.expansion(some)
             if total is None:  # near the mean, so that little is lost to rounding
-                near = F.mean(axis=0)
-            F -= near  # the rows are nobody else's
-            parts = (*sums_of(F, P), P.T @ P, likelihood.sum(), P.T @ squares)
+                near = F.mean(axis=0) if len(F) else np.zeros(F.shape[1])
+            Q = P if w is None else P * w[:, None]
+            likely = likelihood.sum() if w is None else w.dot(likelihood)
+            parts = (*sums_of(F - near, Q), Q.T.dot(P), likely, Q.T.dot(squares))
             total = parts if total is None else [a + b for a, b in zip(total, parts, strict=True)]
-        mass, mean, scatter, overlap, likelihood, squares = total
-        rest = overlap, np.array(likelihood), squares
-        return Sums(*centred(near, mass, mean, scatter), *rest)
+        mass, mean, scatter, overlap, likely, squares = total
+        return Sums(*centred(near, mass, mean, scatter), overlap, np.array(likely), squares)
 
     def added(self, one: Sums, other: Sums) -> Sums:
         """Of both."""
@@ -174,9 +242,46 @@ Scatters = tuple[Matrix, Matrix, Matrix]
 
 def sums_of(Z: Matrix, P: Matrix) -> Scatters:
     """Mass (K,), sums (K, p) and sums of products (K, p, p) of rows in groups."""
-    if P.shape[1] == 1:  # where all rows are in it
-        return P.sum(axis=0), P.T @ Z, (Z.T @ Z)[None]
-    return P.sum(axis=0), P.T @ Z, np.stack([(Z * p[:, None]).T @ Z for p in P.T])
+    return P.sum(axis=0), P.T.dot(Z), np.stack([(Z * p[:, None]).T.dot(Z) for p in P.T])
+
+
+def around_mean(X: Matrix, w: Matrix | None = None) -> tuple[Matrix, Matrix]:
+    """The mean (d,) of weighted rows, and sums of squares around it (d, d).
+
+    Examples
+    --------
+    >>> around_mean(np.array([[1.0], [3.0]]))
+    (array([2.]), array([[2.]]))
+    """
+    n, d = X.shape
+    near = X[:CHUNK].mean(axis=0) if n else np.zeros(d)
+    Z, products = np.ones((d + 1, min(n, CHUNK))), np.zeros((d + 1, d + 1))
+    for start in range(0, n, CHUNK):  # the row of ones makes sums one of the products
+        some = X[start : start + CHUNK].T
+        Z = Z[:, : some.shape[1]]
+        np.subtract(some, near[:, None], out=Z[:d])
+        products += (Z if w is None else Z * w[start : start + CHUNK]).dot(Z.T)
+    parts = products[d:, d], products[d:, :d], products[None, :d, :d]
+    _, mean, scatter = centred(near, *parts)
+    return mean[0], scatter[0]
+
+
+def _of_all(X: Matrix, w: Matrix | None) -> Sums:
+    """All rows in one group."""
+    mean, scatter = around_mean(X, w)
+    mass = np.array([float(len(X)) if w is None else w.sum()])
+    return Sums(mass, mean[None], scatter[None], mass[None], np.zeros(()), np.empty((1, 0)))
+
+
+def in_units(X: Matrix, centre: Matrix | None, unit: Matrix | None) -> Matrix:
+    """Rows from a centre on, in units of their own; as they are without."""
+    return X if centre is None or unit is None else (X - centre) / unit
+
+
+def ruled(rule: Rule, X: Matrix, beside: Beside) -> tuple[Matrix, Matrix, Matrix]:
+    """What a rule says of rows, where it goes by their labels or by the rows themselves."""
+    labelled = getattr(rule, "of_labels", None)
+    return rule(X) if labelled is None else labelled(beside.label)
 
 
 def centred(near: Matrix, mass: Matrix, total: Matrix, products: Matrix) -> Scatters:
@@ -245,12 +350,16 @@ class Stretches:
     rows: int
     kind = Stretched
 
-    def of(self, first: int, X: Matrix) -> Stretched:
+    def of(self, first: int, X: Matrix, beside: Beside = ALIKE) -> Stretched:
         """Of a block, cut where stretches begin."""
-        cuts = np.arange(-(-first // self.rows) * self.rows, first + len(X), self.rows) - first
-        edges = np.unique(np.concatenate([[0], cuts, [len(X)]]))
-        each = [self.count.of(first + a, X[a:b]) for a, b in pairwise(edges.tolist())]
-        which = (first + edges[:-1]) // self.rows
+        rows = np.arange(len(X)) + first if beside.number is None else beside.number
+        begins = np.flatnonzero(np.diff(rows // self.rows)) + 1
+        edges = np.concatenate([[0], begins, [len(X)]])
+        each = [
+            self.count.of(first, X[a:b], beside.of(slice(a, b)))
+            for a, b in pairwise(edges.tolist())
+        ]
+        which = rows[edges[:-1]] // self.rows if len(X) else np.array([first // self.rows])
         return Stretched(which, *(np.stack(parts) for parts in zip(*each, strict=True)))
 
     def added(self, one: Stretched, other: Stretched) -> Stretched:
@@ -288,17 +397,26 @@ class Weigh:
     unit: Matrix | None = None
     keys: tuple[str, ...] = ()
 
-    def memberships(self, X: Matrix) -> Matrix:
+    def memberships(self, X: Matrix, beside: Beside = ALIKE) -> Matrix:
         """Of rows (n, d) in the groups, (n, K)."""
-        if self.unit is not None and self.centre is not None:
-            X = (X - self.centre) / self.unit
-        return self.rule(X)[0]
+        parts = [
+            ruled(self.rule, in_units(X[own], self.centre, self.unit), beside.of(own))[0]
+            for own in (slice(k, k + CHUNK) for k in range(0, max(len(X), 1), CHUNK))
+        ]
+        return np.concatenate(parts)
 
-    def of(self, first: int, X: Matrix, seen: Any = ()) -> Weighed:
-        """Of a block."""
-        P = self.memberships(X)
-        keys = tuple(np.concatenate(pieces) for pieces in zip(*seen, strict=True))
-        return Weighed(P @ self.amount, P.argmax(axis=1).astype(np.int16), keys)
+    def of(self, first: int, X: Matrix, beside: Beside = ALIKE) -> Weighed:
+        """Of a block; a row that is left out counts nothing and is of no group."""
+        P = self.memberships(X, beside)
+        w, group = P.dot(self.amount), P.argmax(axis=1).astype(np.int16)
+        if beside.weight is not None:
+            w = w * beside.weight
+        if beside.number is None:
+            return Weighed(w, group, beside.keys)
+        at, n = beside.number - first, beside.rows
+        weight, groups = np.zeros(n), np.full(n, -1, dtype=np.int16)
+        weight[at], groups[at] = w, group
+        return Weighed(weight, groups, beside.keys)
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,8 +427,7 @@ class Listed:
     group: NDArray[np.int16]  # (n,)
     keys: tuple[str, ...] = ()
 
-    def of(self, first: int, X: Matrix, seen: Any = ()) -> Weighed:
+    def of(self, first: int, X: Matrix, beside: Beside = ALIKE) -> Weighed:
         """Of a block."""
-        own = slice(first, first + len(X))
-        keys = tuple(np.concatenate(pieces) for pieces in zip(*seen, strict=True))
-        return Weighed(self.weight[own], self.group[own], keys)
+        own = slice(first, first + (len(X) if beside.number is None else beside.rows))
+        return Weighed(self.weight[own], self.group[own], beside.keys)

@@ -97,25 +97,35 @@ def least_variance_order(S: Matrix, allowed: Mask, required: Mask) -> Indices:
     array([[1, 0]])
     """
     B, d, _ = S.shape
-    every, R = np.arange(B), S.copy()  # R: covariance given the variables placed so far
+    every = np.arange(B)
+    # The covariance given the variables placed so far is S - UᵀU: only its diagonal and the columns
+    # that are asked for are computed, as in a pivoted Cholesky decomposition.
+    U, variance = np.zeros((B, d, d)), _diagonal(S).copy()
     hindered = np.flatnonzero((~allowed).sum(axis=0) > 1)  # may not have all others as parents
     before = precedence(allowed, required).astype(np.intp)
     ahead = np.tile(before.sum(axis=0), (B, 1))  # how many still have to come before each
     waiting = np.ones((B, d), dtype=bool)
     order = np.empty((B, d), dtype=np.intp)
     for place in range(d):
-        variance = _diagonal(R).copy()
+        left = variance.copy()
         if len(hindered):
-            variance[:, hindered] = _variance_left(S, ~waiting, allowed, hindered)
-        j = first_of(np.where(waiting & (ahead == 0), variance, np.inf), R)
+            left[:, hindered] = _variance_left(S, ~waiting, allowed, hindered)
+        j = first_of(np.where(waiting & (ahead == 0), left, np.inf), S, U[:, :place])
         order[:, place] = j
         waiting[every, j] = False
         ahead -= before[j]
-        own = R[every, j, j]
+        own = variance[every, j]
         told = own > NEGLIGIBLE * S[every, j, j]
-        scaled = np.where(told[:, None], R[every, j] / np.where(told, own, 1.0)[:, None], 0.0)
-        R -= R[every, :, j][:, :, None] * scaled[:, None, :]
+        root = np.sqrt(np.where(told, own, 1.0))
+        R = _given_placed(S[every, :, j, None], U[:, :place], U[every, :place, j, None])[..., 0]
+        U[:, place] = np.where(told[:, None], R / root[:, None], 0.0)
+        variance -= np.square(U[:, place])
     return order
+
+
+def _given_placed(S: Matrix, U: Matrix, own: Matrix) -> Matrix:
+    """Columns ``S`` (B, d, k) of a covariance given the variables placed: less ``Uᵀ own``."""
+    return S - np.matmul(U.transpose(0, 2, 1), own)
 
 
 def _variance_left(S: Matrix, placed: Mask, allowed: Mask, hindered: Indices) -> Matrix:
@@ -127,12 +137,15 @@ def _variance_left(S: Matrix, placed: Mask, allowed: Mask, hindered: Indices) ->
     return _diagonal(S)[:, hindered] * left.reshape(B, -1)
 
 
-def first_of(variance: Matrix, R: Matrix) -> Indices:
+def first_of(variance: Matrix, S: Matrix, U: Matrix) -> Indices:
     """The variable of least variance; among equals, the one that explains most of the others; (B,).
+
+    The covariance given the variables placed is ``S - UᵀU``, U (B, placed, d).
 
     Examples
     --------
-    >>> first_of(np.array([[2.0, 1.0, 1.0]]), np.array([[[2.0, 0, 1], [0, 1, 0], [1, 0, 1]]]))
+    >>> S = np.array([[[2.0, 0, 1], [0, 1, 0], [1, 0, 1]]])
+    >>> first_of(np.array([[2.0, 1.0, 1.0]]), S, np.zeros((1, 0, 3)))
     array([2])
     """
     least = variance.min(axis=1)
@@ -140,8 +153,10 @@ def first_of(variance: Matrix, R: Matrix) -> Indices:
     first = equal.argmax(axis=1)
     for b in np.flatnonzero(equal.sum(axis=1) > 1):
         equals = np.flatnonzero(equal[b])
-        floor = max(LEAST_SHARE * float(R[b].diagonal().max()), TINY)
-        explained = np.square(R[b][:, equals]).sum(axis=0) / np.maximum(variance[b, equals], floor)
+        R = _given_placed(S[b : b + 1][..., equals], U[b : b + 1], U[b : b + 1][..., equals])[0]
+        widest = float((S[b].diagonal() - np.square(U[b]).sum(axis=0)).max())
+        floor = max(LEAST_SHARE * widest, TINY)
+        explained = np.square(R).sum(axis=0) / np.maximum(variance[b, equals], floor)
         # Rounded, so that the order of equals in this too is that of the columns, not of rounding.
         first[b] = equals[np.argmax(np.round(explained / max(explained.max(), TINY), 9))]
     return first
@@ -211,7 +226,7 @@ def screened_parents(S: Matrix, rows: float, allowed: Mask, required: Mask) -> M
     left = np.diag(S).copy()
     while not placed.all():
         free = ~placed & ~before[~placed].any(axis=0)
-        j = int(first_of(np.where(free, left, np.inf)[None], S[None])[0])
+        j = int(first_of(np.where(free, left, np.inf)[None], S[None], np.empty((1, 0, len(S))))[0])
         placed[j] = True
         for v in np.flatnonzero(~placed & allowed[j] & (left > 0)):
             parents[:, v] = search.parents(int(v), placed)

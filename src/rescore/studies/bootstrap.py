@@ -10,24 +10,39 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from rescore.algorithm import Result, rescore
+from rescore.fitting import Preparation, Prepared
 from rescore.learners.base import InnerPlayer, StructureLearner
 from rescore.learners.custom import Custom, as_learner
 from rescore.learners.linear import Linear
 from rescore.learners.rescore import ReScore
-from rescore.moments import Matrix
-from rescore.out_of_core import Resampling, rows_in_memory
+from rescore.moments import Matrix, Moments
+from rescore.out_of_core import (
+    Known,
+    Players,
+    first_look,
+    found_in,
+    opened,
+    prepared_from,
+    rows_in_memory,
+)
+from rescore.protocols import Problem, Status
+from rescore.scanning.digest import Digest
 from rescore.scanning.sources import Scan, is_scannable, scan
+from rescore.scanning.statistics import Count, Stretched, Stretches, Sums
 from rescore.studies.edge_shares import STRETCHES, Counts, Outcome, Stability, summarised
 from rescore.studies.refit import Given, Positions, Refits, check_groups, opening_of, refit
 from rescore.tables.table import TableLike, group_codes
 from rescore.validation import check_choice, check_integer
 from rescore.weight_box import MOST_ROWS
-from rescore.weightings.fixed import Uniform
+from rescore.weightings.fixed import Kept, Uniform
 
 SCHEMES = ("bootstrap", "subsample")
 FEWEST_ROWS = 10
 FEWEST_OF_A_GROUP = 2  # one row alone has no spread
 ROUNDING = 1e-9  # relative difference of weights that is none
+MOST_STRETCHES, FEWEST_STRETCHES = 1024, 64  # of which resamples are drawn
+MOST_CELLS = 2**25  # of the moments of all stretches, 256 MB
 
 
 def bootstrap(
@@ -116,10 +131,10 @@ def _of_stretches(
 ) -> Stability:
     """Resamples of stretches of rows, from the moments of each: one pass after those of the fit."""
     known = clone(model if isinstance(model, StructureLearner) else as_learner(model))
-    if not isinstance(known.plain, Linear):
+    if not known.plain.in_passes:
         raise ValueError(
-            "Resamples of rows that are read in passes are for Linear, alone or in ReScore. Take "
-            "a sample of the rows with other learners."
+            "Resamples of rows that are read in passes are for Linear and Additive, alone or in "
+            "ReScore. Take a sample of the rows with other learners."
         )
     if isinstance(known, Linear) and known.noise == "auto":  # as `_with_its_noise` says
         told = clone(known).fit(source).diagnostics_["noise"]["hypothesis"]
@@ -138,6 +153,65 @@ def _of_stretches(
             on_resample(done)
     index = pd.RangeIndex(len(stretches), name=STRETCHES)
     return summarised(found, pd.DataFrame(index=index, columns=list(source.names)), scheme, False)
+
+
+@dataclass(frozen=True, eq=False)
+class Resampling:
+    """A fit, and the moments of stretches of rows, of which resamples are drawn.
+
+    Rows next to each other are drawn together, so that rows that depend on their neighbours are
+    no more certain than they are; where rows do not, it makes no difference.
+    """
+
+    prepared: Prepared
+    problem: Problem
+    found: Result
+    refined: Any
+    players: Players
+    stretches: Stretched
+    of_features: bool
+
+    @classmethod
+    def of(cls, source: Scan, players: Players, preparation: Preparation) -> "Resampling":
+        """One pass after those of the fit."""
+        passes = opened(source, players.weighting, preparation)
+        table, looked = first_look(passes)
+        prepared = prepared_from(passes, table, looked, preparation)
+        problem, found, refined = found_in(prepared.problem, players, None, looked)
+        rows = problem.rows
+        assert isinstance(rows, Digest)
+        features = passes.asked.get("features")  # of functions, if the learner has some
+        count = features or Count(rows.rule, None, rows.centre, rows.unit)
+        cells = (rows if features is None else replace(rows, expansion=count.expansion)).sums()
+        many = min(MOST_STRETCHES, MOST_CELLS // cells.scatter.size)
+        size = -(-source.rows // max(many, FEWEST_STRETCHES))
+        stretches = passes.made("stretches of rows", Stretches(count, size))
+        return cls(prepared, problem, found, refined, players, stretches, features is not None)
+
+    def drawn(self, counts: Any) -> tuple[Matrix, Status]:
+        """The graph (d, d) of the stretches drawn ``counts`` times each, and how it ended."""
+        rows: Any = self.problem.rows
+        sums = self.stretches.drawn(counts).scaled(rows.scale)
+        again = replace(rows, passes=Known(sums), scale=1.0)
+        if not self.of_features:  # whose units stay as they are
+            again = replace(again, whole=_together(sums))
+        problem = replace(self.problem, rows=again, count=float(sums.mass.sum()))
+        given: Any = Uniform() if problem.groups is None else Kept(self.found.sample_weight)
+        if self.refined is not None:
+            given = self.refined.weigh(problem, self.found, again.rule)
+        found = rescore(
+            problem, self.players.backbone, given, warmup=0, max_steps=self.players.max_steps
+        )
+        return self.prepared.in_own_units(found).W, found.status
+
+
+def _together(sums: Sums) -> Moments:
+    """Of all groups of rows."""
+    mass, mean, S = sums.moments
+    share = mass / mass.sum()
+    apart = mean - share @ mean
+    whole = np.tensordot(share, S + apart[:, :, None] * apart[:, None, :], axes=1)
+    return Moments(share @ mean, whole)
 
 
 @dataclass(frozen=True, eq=False)

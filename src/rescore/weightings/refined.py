@@ -161,7 +161,7 @@ def can_refine(weighting: Weighting) -> bool:
 def first_sums(rows: Digest, start: "Result") -> Sums:
     """Of the sample alone, in the groups that were found there."""
     assert isinstance(start.weights, Cells)
-    P = start.weights.membership / start.weights.membership.sum(axis=1, keepdims=True)
+    P = start.weights.membership * len(rows.matrix())  # with what the caller says of the rows
     parts = scatters(rows.matrix(), P)
     return Sums(*parts, P.T @ P, np.zeros(()), P.T @ start.losses)
 
@@ -170,24 +170,22 @@ def settled(refined: Any, problem: Problem, found: "Result", sums: Sums, most: i
     """The problem with its rows in groups where another turn of EM gains nothing."""
     rows, last = problem.rows, -np.inf
     assert isinstance(rows, Digest)
-    count = float(problem.row_counts().sum())
     for _ in range(max(most, 1)):
         rows = rows.grouped(refined.rule(problem, found, sums))
         sums = rows.sums()
-        if sums.likelihood - last < SETTLED * count:
+        if sums.likelihood - last < SETTLED * sums.mass.sum():
             break
         last = float(sums.likelihood)
     return replace(problem, rows=rows)
 
 
-def exact_rows(weights: Any, sums: Sums) -> float:
-    """``(Σ w)² / Σ w²`` of all rows, as many equal ones would be as informative.
+def exact_rows(c: Matrix, sums: Sums) -> float:
+    """``(Σ w)² / Σ w²`` of all rows, each weighing what ``c`` (K,) says of its groups.
 
     Examples
     --------
     >>> two = Sums(np.array([3.0, 1.0]), None, None, np.diag([3.0, 1.0]), None, None)
-    >>> exact_rows(Cells(np.full((2, 2), 0.25), np.ones((2, 1))), two)
+    >>> exact_rows(np.ones(2), two)
     4.0
     """
-    c = weights.precision.sum(axis=1)
     return float((sums.mass @ c) ** 2 / (c @ sums.overlap @ c))

@@ -257,9 +257,9 @@ def expected(X: Matrix, groups: list[Mechanisms], varies: Mask) -> tuple[Matrix,
     """
     rows, log = sum(group.rows for group in groups), np.empty((len(groups), len(X)))
     for k, (size, mean, W, v) in enumerate(groups):
-        r = (X - mean) @ (np.eye(len(W)) - W)[:, varies]
+        r = (X - mean).dot((np.eye(len(W)) - W)[:, varies])
         log[k] = np.log(size / rows) - 0.5 * np.log(2 * np.pi * v[varies]).sum()
-        log[k] -= 0.5 * np.square(r) @ (1 / v[varies])
+        log[k] -= np.square(r, out=r).dot(0.5 / v[varies])
     top = log.max(axis=0)
     P = np.exp(log - top)
     total = P.sum(axis=0)
