@@ -381,9 +381,31 @@ def log_likelihoods(equations: Equations, variance: Matrix, X: Matrix) -> Matrix
     array([-2.9189])
     """
     noisy = variance > 0
-    R = (X - equations.predict(X))[:, noisy] / np.sqrt(variance[noisy])
-    with np.errstate(over="ignore"):  # a row beyond all measure has the likelihood zero
-        return -(np.square(R) + np.log(2 * np.pi) + np.log(variance[noisy])).sum(axis=1) / 2
+    found = np.empty(len(X))
+    for start in range(0, len(X), CHUNK):
+        part = slice(start, start + CHUNK)
+        R = (X[part] - equations.predict(X[part]))[:, noisy] / np.sqrt(variance[noisy])
+        with np.errstate(over="ignore"):  # a row beyond all measure has the likelihood zero
+            Q = np.square(R) + np.log(2 * np.pi) + np.log(variance[noisy])
+            found[part] = -Q.sum(axis=1) / 2
+    return found
+
+
+def squared_residuals(equations: Equations, X: Matrix) -> Matrix:
+    """``(x_ij - x̂_ij)²``, (n, d), some rows after the others so that little else is in memory.
+
+    Examples
+    --------
+    >>> nothing = LinearEquations(np.zeros((1, 1)), np.zeros(1))
+    >>> squared_residuals(nothing, np.array([[3.0], [5.0]]))
+    array([[ 9.],
+           [25.]])
+    """
+    found = np.empty(X.shape)
+    for start in range(0, len(X), CHUNK):
+        part = slice(start, start + CHUNK)
+        found[part] = np.square(X[part] - equations.predict(X[part]))
+    return found
 
 
 def partial_dependence(equations: Equations, X: Matrix, i: int, j: int, values: Matrix) -> Matrix:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from rescore.algorithm import Record, Result, rescore
+from rescore.equations import squared_residuals
 from rescore.fitting import (
     Fitted,
     Preparation,
@@ -125,7 +126,7 @@ def learn_large(
         if isinstance(result.weights, Cells)
         else prior
     )
-    losses = np.square(X - found.equations.predict(X))
+    losses = squared_residuals(found.equations, X)
     result = replace(result, weights=weights, sample_weight=row_weights(weights), losses=losses)
     told = replace(table, receipt={**table.receipt, **found.table.receipt})
     return replace(

@@ -36,7 +36,7 @@ class Running:
 
     def ask(self, method, path, body=None, headers=None, whole=None):
         """Status, headers and body; ``whole`` is a path that need not have the token."""
-        link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         given = {"Host": f"127.0.0.1:{self.port}"} | (headers or {})
         link.putrequest(method, whole or f"/{self.token}/{path}", skip_host=True)
         for name, value in given.items():
@@ -60,7 +60,7 @@ class Running:
         status, _, body = self.ask("POST", "api/table", content, {"X-Name": quote(name)})
         return status, json.loads(body)
 
-    def wait(self, ready, seconds=20):
+    def wait(self, ready, seconds=120):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             state = self.state()
@@ -71,7 +71,7 @@ class Running:
 
     def close(self):
         self.server.should_exit = True
-        self.thread.join(20)
+        self.thread.join(120)
         self.sock.close()
 
 

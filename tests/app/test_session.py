@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rescore.app.jobs import Bench
 from rescore.app.recipe import Recipe, recipe_of, told
 from rescore.app.session import (
     KNOWLEDGE_FILE,
@@ -192,3 +193,18 @@ def test_without_the_extra_the_command_says_what_to_install(monkeypatch, capsys)
 def test_a_table_that_is_not_there_is_told_before_anything_is_served(capsys):
     assert app(["app", "nowhere.csv", "--no-browser"], standalone_mode=False) == 2
     assert "There is no file 'nowhere.csv'" in capsys.readouterr().err
+
+
+def test_a_table_is_read_by_one_process_and_mapped_by_the_next(messy, tmp_path, monkeypatch):
+    recipe = recipe_of([{"do": "settings", "drop": ["id", "x2"]}, {"do": "exclude", "rows": "3"},
+                        {"do": "groups", "column": "sex"}])  # fmt: skip
+    read = Bench(tmp_path).table(recipe, messy)
+    monkeypatch.setattr("rescore.app.jobs.asked_for", None)  # the file is not read again
+    mapped = Bench(tmp_path).table(recipe, messy)
+    known = pd.read_csv(messy)
+    for one in (read, mapped):
+        assert isinstance(one.X.values.base, np.memmap)
+        np.testing.assert_array_equal(one.X.values, known[["x0", "x 1", "x3"]])
+        assert one.X.names == ("x0", "x 1", "x3")
+        assert one.groups == known["sex"].tolist()
+        assert one.sample_weight[:5].tolist() == [1, 1, 1, 0, 1]

@@ -15,6 +15,7 @@ from rescore.scanning import passes as passes_module
 from rescore.scanning import sources
 from rescore.scanning.passes import Passes
 from rescore.scanning.statistics import Count, Stretches
+from rescore.tables.table import as_table
 from rescore.weightings.refined import ByMechanisms
 from rescore.weightings.regimes import Mechanisms
 
@@ -502,3 +503,16 @@ def test_resamples_of_smooth_functions(small_blocks, monkeypatch):
     assert "5 bootstrap resamples of 1,000 stretches of rows" in found.summary
     assert found.edges.loc["x", "y"] == 1
     assert found.adjacent.loc["x", "z"] == 0
+
+
+def test_a_table_that_was_read_from_a_file_takes_the_passes_of_its_frame(table):
+    """So that the command, the workbench and a script of many rows find the same."""
+    known = rs.ReScore(rs.Linear()).fit(table)
+    found = rs.ReScore(rs.Linear()).fit(as_table(table))
+    read = [model.diagnostics_["passes"]["summary"] for model in (known, found)]
+    assert read[0] == read[1]
+    pd.testing.assert_frame_equal(
+        found.adjacency_matrix_, known.adjacency_matrix_, check_exact=True
+    )
+    with pytest.raises(ValueError, match="sample_weight"):
+        rs.Linear().fit(as_table(table), sample_weight=np.ones(3))

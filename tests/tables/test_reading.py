@@ -419,3 +419,26 @@ def test_an_empty_name_is_refused_at_the_door():
     for X in (pd.DataFrame({"a": [1.0, 2], "": [2.0, 1]}), pa.table({"": [1.0, 2.0]})):
         with pytest.raises(ValueError, match="has an empty name"):
             as_table(X)
+
+
+@pytest.mark.parametrize("block", [1, 7, 40, 1000])
+def test_lines_read_some_at_a_time_are_the_lines_read_at_once(tmp_path, monkeypatch, block):
+    rng = np.random.default_rng(block)
+    frame = pd.DataFrame(rng.normal(size=(30, 3)), columns=["a", "b", "c"])
+    frame.insert(1, "batch", [f"no {k % 4}" for k in range(30)])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    at_once = read_table(tmp_path / "t.csv", labels=["batch"])
+    monkeypatch.setattr("rescore.tables.csv.BLOCK", block)
+    pd.testing.assert_frame_equal(read_table(tmp_path / "t.csv", labels=["batch"]), at_once)
+    np.testing.assert_array_equal(at_once[["a", "b", "c"]], frame[["a", "b", "c"]])
+    assert list(at_once.columns) == ["a", "batch", "b", "c"]
+
+
+def test_words_of_truth_are_no_numbers_however_far_down(tmp_path, monkeypatch):
+    monkeypatch.setattr("rescore.tables.csv.BLOCK", 8)
+    (tmp_path / "t.csv").write_text("a,b\n" + "true,1\n" * 9 + "3,1\n")
+    with pytest.raises(ValueError, match="Line 11"):
+        read_table(tmp_path / "t.csv")
+    (tmp_path / "t.csv").write_text("a,b\n" + "1,1\n" * 9 + "x,1\n")
+    with pytest.raises(ValueError, match="Line 11, column 'a': 'x'"):
+        read_table(tmp_path / "t.csv")

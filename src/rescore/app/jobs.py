@@ -6,10 +6,9 @@ then, and one ``done`` or ``failed``.  A line ``stop`` ends a job between two of
 What only fits need is imported by the jobs that fit: the columns of a table are there before.
 """
 
-import inspect
+import ctypes
 import json
 import os
-import re
 import select
 import sys
 import threading
@@ -34,7 +33,8 @@ from rescore.app.looks import (
     refuse_wide,
     selected,
 )
-from rescore.app.recipe import Recipe, recipe_of
+from rescore.app.recipe import Recipe, learners, recipe_of
+from rescore.app.session import Shelf
 from rescore.known_edges import Knowledge
 from rescore.learners import load_learner
 from rescore.moments import Cells, Weights
@@ -44,16 +44,11 @@ from rescore.text import printable
 __all__ = ["Bench", "main"]
 
 Progress = Callable[[Mapping[str, Any]], None]
-FITS = "fits"
 SLOW = 2.0  # seconds of a fit, from which its model is kept for exports
 EVERY = 0.8  # seconds between two tellings of resamples
+MOST_OTHERS = 20_000  # rows that those shown are chosen from
 MOST_COSTS = 24  # constraints whose cost is looked for
-CHOICES = (
-    "Linear", "Notears", "Dagma", "Golem", "GES", "Additive", "GaussianProcess", "NotearsMLP",
-    "GranDAG", "DICD", "CDNOD", "SortNRegress",
-)  # fmt: skip
 PRICED = ("Linear",)  # learners whose objective is minus log-likelihood plus the price of edges
-HIDDEN = ("missing", "categories", "random_state")  # told elsewhere, or always the same
 FAULTS = (ValueError, TypeError, OSError, ImportError, np.linalg.LinAlgError)
 
 
@@ -69,7 +64,7 @@ class Bench:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self.shelf = folder, Shelf(folder)
         self._input: tuple[str, Input] | None = None  # one table at a time
         self._model: tuple[str, Any] | None = None  # one that took long
 
@@ -79,19 +74,11 @@ class Bench:
         if self._input is None or self._input[0] != key:
             self._input = None  # make room first
             needs = bool(recipe.model().needs_groups)
-            self._input = key, self._shared(asked_for(recipe.params(path), needs), key)
+            found = self.shelf.table(key)
+            if found is None:
+                found = self.shelf.put_table(key, asked_for(recipe.params(path), needs))
+            self._input = key, found
         return self._input[1]
-
-    def _shared(self, table: Input, key: str) -> Input:
-        """The same with its numbers in a file, which all processes have in memory once."""
-        place = self._place(key, "values.npy")
-        if not place.is_file():
-            place.parent.mkdir(parents=True, exist_ok=True)
-            coming = place.with_name(f".{os.getpid()}.npy")
-            np.save(coming, table.X.values)
-            os.replace(coming, place)
-        values = np.asarray(np.load(place, mmap_mode="r", allow_pickle=False))
-        return replace(table, X=replace(table.X, values=values))
 
     def columns(self, recipe: Recipe, path: Path, tell: Progress) -> dict[str, Any]:
         """Every column of the file."""
@@ -153,7 +140,7 @@ class Bench:
         if here is None:
             return None
         found = []
-        for what, without in _without_each(recipe)[:MOST_COSTS]:
+        for what, without in recipe.without_each()[:MOST_COSTS]:
             there = self._worth(without, table, key)
             if there is not None:
                 found.append(what | {"cost": there - here})
@@ -165,19 +152,28 @@ class Bench:
     ) -> dict[str, Any]:
         """Shares of resamples with every edge, told as they come, and the verdicts that follow."""
         from rescore.reports.run import Run
-        from rescore.studies.bootstrap import outcomes, study_of
+        from rescore.scanning.sources import scan
+        from rescore.studies.bootstrap import bootstrap, outcomes, study_of
         from rescore.studies.edge_shares import summarised
         from rescore.studies.refit import Refits
 
         table, model = self.table(recipe, path), self._fitted(recipe, path, key)
         run, told = Run(model), table.known_to(model)
+        if "passes" in model.diagnostics_ and recipe.learner in PRICED:  # many rows: one more pass
+
+            def on_resample(done: int) -> None:
+                tell({"done": done, "of": resamples})
+
+            X: Any = scan(table.X, jobs=1)
+            shares = bootstrap(model, X, resamples=int(resamples), on_resample=on_resample)
+            return doubts_told(run.with_stability(shares), resamples, resamples)
         study = study_of(model, table.X, **told)
         found, last = [], time.monotonic()
         for outcome in outcomes(study, int(resamples), 0, Refits(1, None)):
             found.append(replace(outcome, weight=None))
             if time.monotonic() - last > EVERY:
-                shares = run.with_stability(summarised(found, study.given.X, study.scheme, False))
-                tell(doubts_told(shares, len(found), resamples))
+                so_far = run.with_stability(summarised(found, study.given.X, study.scheme, False))
+                tell(doubts_told(so_far, len(found), resamples))
                 last = time.monotonic()
         whole = run.with_stability(summarised(found, study.given.X, study.scheme, False))
         return doubts_told(whole, len(found), resamples)
@@ -209,20 +205,20 @@ class Bench:
         """Some rows with their values, and what sets them apart."""
         from rescore.reports.run import some_rows
 
-        table, kept = self.table(recipe, path), self._kept(key)
+        table, kept = self.table(recipe, path), self.shelf.rows(key)
         if kept is None:
             raise ValueError("The rows of this fit are not known yet. Wait for the fit to end.")
         w, used = kept["weight"], ~np.isnan(kept["loss"])
-        losses = np.load(self._place(key, "losses.npy"), mmap_mode="r", allow_pickle=False)
+        losses = self.shelf.mapped(key, "losses.npy")
         labels = None if table.groups is None else np.asarray(table.groups, dtype=object)
         group = kept["membership"].argmax(axis=1) if "membership" in kept else None
         chosen = selected(choice, w, kept["loss"], group, labels, used)
-        names = table.X.names
+        names, others = table.X.names, np.flatnonzero(used & ~chosen)
         return {
             "names": [str(name) for name in names],
             "bars": apart(table.X.values, names, losses, chosen, used),
             **listed(table.X.values, w, kept["loss"], chosen, int(used.sum())),
-            "others": some_rows(table.X.values[used & ~chosen]).values,
+            "others": some_rows(table.X.values[others[:: 1 + len(others) // MOST_OTHERS]]).values,
         }
 
     def export(
@@ -239,7 +235,7 @@ class Bench:
             model, table.groups, command=command, source=source, findings=found,
             rows=some_rows(table.X.values),
         )  # fmt: skip
-        target = self._place(key, "run")
+        target = self.shelf.place(key, "run")
         write_run(target, run)
         return str(target)
 
@@ -267,7 +263,7 @@ class Bench:
         from rescore.learners.rescore import ReScore
         from rescore.weightings.fixed import Kept, Uniform
 
-        kind, kept = load_learner(recipe.learner), self._kept(before)
+        kind, kept = load_learner(recipe.learner), self.shelf.rows(before)
         n, d = table.X.values.shape
         used = np.ones(n, bool) if table.sample_weight is None else table.sample_weight > 0
         if not kind.linear or not kind.weighs_rows or used.sum() <= 2 * d or table.X.levels:
@@ -285,7 +281,6 @@ class Bench:
 
     def _keep(self, key: str, model: Any) -> None:
         """What later jobs ask of this fit: weights, groups and losses of the rows."""
-        self._place(key, "").mkdir(parents=True, exist_ok=True)
         w, cells = model.sample_weight_.to_numpy(), model._cell_weight
         weighting = model.diagnostics_["weighting"].items()  # its sentence tells the interventions
         told = {k: v for k, v in weighting if k not in ("membership", "interventions")}
@@ -294,19 +289,8 @@ class Bench:
             found |= {"membership": cells.membership, "precision": cells.precision}
         elif cells is not None:
             found["cells"] = np.asarray(cells)
-        np.save(self._place(key, "losses.npy"), model.losses_.to_numpy().astype(np.float32))
-        np.savez(self._place(key, "rows.npz"), **found)
-
-    def _kept(self, key: str) -> Any:
-        if not key or not self._place(key, "rows.npz").is_file():
-            return None
-        with np.load(self._place(key, "rows.npz"), allow_pickle=False) as found:
-            return dict(found)
-
-    def _place(self, key: str, name: str) -> Path:
-        if not key.isalnum():
-            raise ValueError("That is no name of a fit.")
-        return self.folder / FITS / key / name
+        losses = model.losses_.to_numpy().astype(np.float32)
+        self.shelf.put_rows(key, losses, found)
 
 
 def _cut(kept: Mapping[str, Any], used: Any, d: int) -> Weights | None:
@@ -326,23 +310,16 @@ def _cut(kept: Mapping[str, Any], used: Any, d: int) -> Weights | None:
     return np.asarray(w[used] / w[used].sum())
 
 
-def _without_each(recipe: Recipe) -> list[tuple[dict[str, Any], Recipe]]:
-    """Every constraint, and what is asked for without it."""
-    lines: list[tuple[dict[str, Any], Recipe]] = []
-    for word in ("forbidden", "required"):
-        known = getattr(recipe, word)
-        for edge in known:
-            rest = tuple(each for each in known if each != edge)
-            changed: dict[str, Any] = {word: rest}
-            lines.append(({"kind": word, "edge": list(edge)}, replace(recipe, **changed)))
-    if recipe.tiers:
-        lines.append(({"kind": "tiers"}, replace(recipe, tiers=(), forbid_within=())))
-    return lines
-
-
 def _stop_asked() -> bool:
     ready, _, _ = select.select([sys.stdin], [], [], 0)
     return bool(ready)
+
+
+def give_back() -> None:
+    """Give the system what a job took and no longer needs; the C library would keep it."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:  # there is none but on Linux
+        trim(0)
 
 
 def warm_up() -> None:
@@ -355,31 +332,6 @@ def warm_up() -> None:
     X = rng.normal(size=(80, 3)) @ np.triu(np.ones((3, 3)))
     for noise in ("auto", "unequal"):
         graph_data(Run(ReScore(load_learner("Linear")(noise)).fit(X)))
-
-
-def learners() -> list[dict[str, Any]]:
-    """What can be chosen to learn: the first sentence of each, and its simple parameters."""
-    found = []
-    for name in CHOICES:
-        kind = load_learner(name)
-        first = " ".join((kind.__doc__ or "").strip().split("\n\n")[0].split())
-        found.append(
-            {"name": name, "told": first, "linear": kind.linear, "groups": kind.needs_groups,
-             "weighs": kind.weighs_rows, "options": _options(kind)}
-        )  # fmt: skip
-    return found
-
-
-def _options(kind: Any) -> list[dict[str, Any]]:
-    """The parameters that are numbers, words or switches, with what the docstring says of them."""
-    own = inspect.signature(kind.__init__).parameters
-    about = inspect.cleandoc(kind.__doc__ or "")
-    told = dict(re.findall(r"^(\w+) : .*\n((?:    .*\n)+)", about, re.MULTILINE))
-    return [
-        {"name": name, "default": one.default, "told": " ".join(told.get(name, "").split())}
-        for name, one in own.items()
-        if isinstance(one.default, bool | int | float | str) and name not in HIDDEN
-    ]
 
 
 def example(folder: Path) -> str:
@@ -441,6 +393,7 @@ def main() -> None:
         except Exception as error:
             what = f"{type(error).__name__}: {error} (unexpected)"
             say("failed", {"sentence": printable(what, 1000)})
+        give_back()
 
 
 def _answer(bench: Bench, asked: dict[str, Any], tell: Progress) -> Any:

@@ -209,19 +209,22 @@ def apart(
     rest = used & ~chosen
     if not chosen.any() or not rest.any():
         return []
-    mine, others = values[chosen], values[rest]
-    deviation = values[used].std(axis=0)
-    level = (mine.mean(axis=0) - others.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
-    left, right = (np.nanmean(losses[rows], axis=0) for rows in (chosen, rest))
+    bars = [  # column by column: of a large table there is no room for a second one
+        _apart(values[:, j], losses[:, j], chosen, rest, used) | {"name": str(names[j])}
+        for j in range(len(names))
+    ]
+    return sorted(bars, key=lambda bar: -max(abs(bar["level"]), abs(np.log2(bar["noise"]))))
+
+
+def _apart(x: Matrix, loss: Matrix, chosen: Rows, rest: Rows, used: Rows) -> dict[str, Any]:
+    mean, others, deviation = x[chosen].mean(), x[rest].mean(), x[used].std()
     with np.errstate(divide="ignore", invalid="ignore"):
-        noise = np.sqrt(left / right)
-    noise = np.where(np.isfinite(noise) & (noise > 0), noise, 1.0)
-    order = np.argsort(-np.maximum(np.abs(level), np.abs(np.log2(noise))), kind="stable")
-    return [
-        {"name": str(names[j]), "level": float(level[j]), "noise": float(noise[j]),
-         "mean": float(mine[:, j].mean()), "others": float(others[:, j].mean())}
-        for j in order
-    ]  # fmt: skip
+        noise = np.sqrt(np.nanmean(loss[chosen]) / np.nanmean(loss[rest]))
+    return {
+        "level": float((mean - others) / (deviation if deviation > 0 else 1.0)),
+        "noise": float(noise) if np.isfinite(noise) and noise > 0 else 1.0,
+        "mean": float(mean), "others": float(others),
+    }  # fmt: skip
 
 
 def listed(values: Matrix, weight: Matrix, loss: Matrix, chosen: Rows, n: int) -> dict[str, Any]:

@@ -5,7 +5,9 @@ that undoing one is leaving it out.
 """
 
 import hashlib
+import inspect
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -16,13 +18,18 @@ from rescore.learners import LEARNERS, RECOMMENDED, load_learner
 from rescore.studies.table_input import TRANSFORMS, in_ranges, row_numbers
 from rescore.text import in_commas, listing, printable
 
-__all__ = ["Recipe", "Step", "recipe_of", "told"]
+__all__ = ["Recipe", "Step", "learners", "recipe_of", "told"]
 
 Step = Mapping[str, Any]
 Edge = tuple[str, str]
 READING = ("delimiter", "decimal", "thousands", "encoding", "header", "sheet")
 AROUND = ("weighting", "tau", "loss")  # parameters of ReScore that can be chosen
 SEED = 0
+CHOICES = (
+    "Linear", "Notears", "Dagma", "Golem", "GES", "Additive", "GaussianProcess", "NotearsMLP",
+    "GranDAG", "DICD", "CDNOD", "SortNRegress",
+)  # fmt: skip
+HIDDEN = ("missing", "categories", "random_state")  # told elsewhere, or always the same
 
 
 @dataclass(frozen=True)
@@ -111,6 +118,26 @@ class Recipe:
         if "random_state" in kind._get_param_names():
             given["random_state"] = SEED
         return given | dict(self.options)
+
+    def without_each(self) -> "list[tuple[dict[str, Any], Recipe]]":
+        """Every constraint, and what is asked for without it.
+
+        Examples
+        --------
+        >>> [(what, less)] = Recipe(forbidden=(("a", "b"),)).without_each()
+        >>> what, less == Recipe()
+        ({'kind': 'forbidden', 'edge': ['a', 'b']}, True)
+        """
+        lines: list[tuple[dict[str, Any], Recipe]] = []
+        for word in ("forbidden", "required"):
+            known = getattr(self, word)
+            for edge in known:
+                rest = tuple(each for each in known if each != edge)
+                changed: dict[str, Any] = {word: rest}
+                lines.append(({"kind": word, "edge": list(edge)}, replace(self, **changed)))
+        if self.tiers:
+            lines.append(({"kind": "tiers"}, replace(self, tiers=(), forbid_within=())))
+        return lines
 
 
 def recipe_of(steps: Iterable[Step]) -> Recipe:
@@ -318,3 +345,28 @@ def _change(by: str) -> str:
     if by == "category":
         return "a category"
     return by if by in TRANSFORMS else f"times {printable(by)}"
+
+
+def learners() -> list[dict[str, Any]]:
+    """What can be chosen to learn: the first sentence of each, and its simple parameters."""
+    found = []
+    for name in CHOICES:
+        kind = load_learner(name)
+        first = " ".join((kind.__doc__ or "").strip().split("\n\n")[0].split())
+        found.append(
+            {"name": name, "told": first, "linear": kind.linear, "groups": kind.needs_groups,
+             "weighs": kind.weighs_rows, "options": _options(kind)}
+        )  # fmt: skip
+    return found
+
+
+def _options(kind: Any) -> list[dict[str, Any]]:
+    """The parameters that are numbers, words or switches, with what the docstring says of them."""
+    own = inspect.signature(kind.__init__).parameters
+    about = inspect.cleandoc(kind.__doc__ or "")
+    told = dict(re.findall(r"^(\w+) : .*\n((?:    .*\n)+)", about, re.MULTILINE))
+    return [
+        {"name": name, "default": one.default, "told": " ".join(told.get(name, "").split())}
+        for name, one in own.items()
+        if isinstance(one.default, bool | int | float | str) and name not in HIDDEN
+    ]

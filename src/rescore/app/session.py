@@ -6,19 +6,25 @@ repeat the fit exactly.
 
 import hashlib
 import json
+import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from pprint import pformat
 from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from rescore.app.recipe import SEED, Recipe, Step, recipe_of, told
 from rescore.known_edges import Knowledge
 from rescore.learners import RECOMMENDED, load_learner, option_word
 from rescore.staging import write_whole
-from rescore.studies.table_input import row_numbers
+from rescore.studies.table_input import Input, row_numbers
 from rescore.tables.files import DELIMITERS, WORKBOOKS
+from rescore.tables.table import Table
 from rescore.text import in_commas, printable
 
 __all__ = [
@@ -26,13 +32,14 @@ __all__ = [
     "MOST_STEPS",
     "ROWS_FILE",
     "Session",
+    "Shelf",
     "command",
     "ending_of",
     "safe_name",
     "script",
 ]
 
-FILE = "session.json"
+FILE, FITS = "session.json", "fits"
 SCHEMA = 1
 ENDINGS = (*sorted(DELIMITERS, key=len, reverse=True), ".parquet", *WORKBOOKS)
 MOST_STEPS = 1000
@@ -145,6 +152,70 @@ class Session:
                 f"'{printable(self.folder / FILE, 200)}' is no session of the workbench: "
                 f"{printable(error, 200)}. Give another folder."
             ) from error
+
+
+class Shelf:
+    """Tables that were read and the rows of fits, in files of the session's folder.
+
+    All processes have a table in memory once, and only one of them reads its text.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def put_table(self, key: str, table: Input) -> Input:
+        """The same with its numbers in a file."""
+        self._write(key, "values.npy", lambda file: np.save(file, table.X.values))
+        if table.X.levels or table.X.receipt:  # each process reads the text, and can tell of it
+            return replace(table, X=replace(table.X, values=self.mapped(key, "values.npy")))
+        words, codes = np.unique(table.groups or [], return_inverse=True)
+        told = json.dumps({"names": table.X.names, "words": words.tolist()})
+        rows: dict[str, Any] = {"told": np.array(told)}
+        rows |= {} if table.groups is None else {"codes": codes.astype(np.int32)}
+        rows |= {} if table.sample_weight is None else {"weight": table.sample_weight}
+        self._write(key, "input.npz", lambda file: np.savez(file, **rows))
+        return self.table(key) or table
+
+    def table(self, key: str) -> Input | None:
+        """What this process or another one has read before."""
+        rows = self.rows(key, "input.npz")
+        if rows is None:
+            return None
+        told, values = json.loads(str(rows["told"])), self.mapped(key, "values.npy")
+        words = told["words"]
+        labels = [words[code] for code in rows["codes"]] if "codes" in rows else None
+        table = Table(values, tuple(told["names"]), pd.RangeIndex(len(values)))
+        return Input(table, rows.get("weight"), labels)
+
+    def put_rows(self, key: str, losses: Any, rows: dict[str, Any]) -> None:
+        """Of a fit: the losses of every cell, and what there is of every row."""
+        self._write(key, "losses.npy", lambda file: np.save(file, losses))
+        self._write(key, "rows.npz", lambda file: np.savez(file, **rows))
+
+    def rows(self, key: str, name: str = "rows.npz") -> dict[str, Any] | None:
+        """Arrays by their names, if they are there."""
+        if not key or not self.place(key, name).is_file():
+            return None
+        with np.load(self.place(key, name), allow_pickle=False) as found:
+            return dict(found)
+
+    def mapped(self, key: str, name: str) -> Any:
+        """An array in the memory of all processes together."""
+        return np.asarray(np.load(self.place(key, name), mmap_mode="r", allow_pickle=False))
+
+    def place(self, key: str, name: str) -> Path:
+        """Where a file of a fit or table is."""
+        if not key.isalnum():
+            raise ValueError("That is no name of a fit.")
+        return self.folder / FITS / key / name
+
+    def _write(self, key: str, name: str, write: Callable[[Any], Any]) -> None:
+        """A file is there whole or not at all; two processes may write the same."""
+        coming = self.place(key, f".{os.getpid()} {name}")
+        coming.parent.mkdir(parents=True, exist_ok=True)
+        with coming.open("wb") as file:
+            write(file)
+        os.replace(coming, self.place(key, name))
 
 
 def _places(places: Mapping[str, Any]) -> dict[str, list[float]]:

@@ -25,7 +25,7 @@ from rescore.known_edges import Edges, Known, as_knowledge
 from rescore.learners.estimator import Answers
 from rescore.learners.wrappers import Repeated, from_several_starts
 from rescore.protocols import Backbone, Status, Weighting
-from rescore.scanning.sources import has_many_rows, is_scannable, scan
+from rescore.scanning.sources import has_many_rows, is_scannable, rows_of, scan
 from rescore.tables.convert import DataWarning
 from rescore.tables.opening import Opening
 from rescore.tables.table import TableLike, as_table, has_names, names_index
@@ -256,7 +256,7 @@ class GraphLearner(StructureLearner):
         complete = self.missing == self.categories == "refuse"
         if not (self.in_passes and has_many_rows(X) and complete and groups is None):
             return False
-        if sample_weight is not None and not np.array_equal(sample_weight, np.ones(len(X))):
+        if sample_weight is not None and not np.array_equal(sample_weight, np.ones(rows_of(X))):
             return False
         from rescore.weightings.refined import can_refine
 

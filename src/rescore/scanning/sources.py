@@ -19,7 +19,7 @@ import numpy as np
 
 from rescore.scanning.files import is_remote, parts_of, text_parts
 from rescore.scanning.reading import Held, Layout, Partition, Piece
-from rescore.tables.table import as_table
+from rescore.tables.table import Table, as_table
 from rescore.text import listing, printable
 from rescore.validation import check_integer
 
@@ -205,18 +205,29 @@ def scan(
     return found
 
 
+def rows_of(X: Any) -> int:
+    """How many rows a table in memory has.
+
+    Examples
+    --------
+    >>> rows_of(np.zeros((3, 1))), rows_of(as_table([[1.0], [2.0]])), rows_of(1.0)
+    (3, 2, 0)
+    """
+    try:
+        return len(X.values if isinstance(X, Table) else X)
+    except TypeError:  # as of a scalar, which is refused elsewhere
+        return 0
+
+
 def has_many_rows(X: Any) -> bool:
     """Whether a table in memory has more rows than a fit looks at one by one.
 
     Examples
     --------
-    >>> has_many_rows(np.zeros((3, 1))), has_many_rows(np.zeros((100_000, 1)))
+    >>> has_many_rows(np.zeros((3, 1))), has_many_rows(as_table(np.zeros((100_000, 1))))
     (False, True)
     """
-    try:
-        return len(X) > SAMPLE
-    except TypeError:  # as of a scalar, which is refused elsewhere
-        return False
+    return rows_of(X) > SAMPLE
 
 
 def is_scannable(X: Any) -> bool:

@@ -20,7 +20,7 @@ from rescore.validation import reads_as_number
 # Before 3.1 pandas had to be asked to read back exactly the number that was written.
 VERSION = tuple(int(part) for part in pd.__version__.split(".")[:2])
 EXACT_FLOATS: dict[str, Any] = {} if VERSION >= (3, 1) else {"float_precision": "round_trip"}
-BLOCK = 1 << 24  # bytes whose delimiters are counted at once
+BLOCK = 1 << 22  # bytes of lines that are looked at and read at once
 HEAD, FIRST_RECORDS = 1 << 16, 50  # bytes and records that are looked at for the delimiter
 MISSING = frozenset(
     ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "NaT")
@@ -54,13 +54,13 @@ def parse(
     names, lines = header_names(raw, delimiter, header)
     start = _end_of_line(raw, lines) if header else 0
     lines = lines if header else 0
-    body = raw[start:].rstrip(b"\n")
-    if not body.strip():
+    end = _end_of_text(raw)
+    if end <= start or (end - start < HEAD and not raw[start:end].strip()):
         raise ValueError("There is a header but no row below it. Add rows.")
     text, kept = positions(names, drop, labels)
-    layout = Layout(names, kept, delimiter, decimal, lines)
-    n = checked_rows(body, layout, header)
-    return _cells(body, layout, text, n)
+    layout = Layout(names, kept, delimiter, decimal, lines, start, end)
+    n = checked_rows(raw, layout, header)
+    return _cells(raw, layout, text, n)
 
 
 def sniffed(raw: bytes, usual: str) -> str:
@@ -97,7 +97,7 @@ def header_names(raw: bytes, delimiter: str, header: bool) -> tuple[list[str], i
     >>> header_names(b"a,,b\n1,2,3\n", ",", True)
     (['a', 'Unnamed: 1', 'b'], 1)
     """
-    if not raw.strip():
+    if not raw or raw.isspace():
         raise ValueError("The file is empty. Give a header and rows.")
     reader = records(raw, delimiter)
     try:
@@ -185,30 +185,72 @@ def _end_of_line(raw: bytes, lines: int) -> int:
     return position
 
 
+def _end_of_text(raw: bytes) -> int:
+    """Where the line ends after the last row begin."""
+    end = len(raw)
+    while end and raw[end - 1] == ord("\n"):
+        end -= 1
+    return end
+
+
 @dataclass(frozen=True)
 class Layout:
-    """Where what is in a text file: its columns, its marks, the lines before its first row."""
+    """Where what is in a text file: its columns, its marks, the lines before its first row.
+
+    Rows are the bytes from `start` to `end`; they are not copied, for they may be most of memory.
+    """
 
     names: list[str]
     kept: list[int]  # positions of the columns that are read
     delimiter: str
     decimal: str
     header_lines: int
+    start: int = 0
+    end: int | None = None
+
+    def rows(self, raw: bytes) -> bytes:
+        """The lines below the header."""
+        return raw[self.start : self.end]
 
 
-def _cells(body: bytes, layout: Layout, text: list[int], n: int) -> pd.DataFrame:
+def _cells(raw: bytes, layout: Layout, text: list[int], n: int) -> pd.DataFrame:
     """The cells as float64, those of ``text`` as they are written, or the first that is neither."""
     kinds = dict.fromkeys(layout.kept, np.float64) | dict.fromkeys(text, str)
+    values, words = np.empty((n, len(layout.kept))), dict[int, list[Any]]((j, []) for j in text)
+    rows = 0
     try:
-        frame = _read(body, layout, list(kinds), dtype=kinds)
+        for block in _blocks(raw, layout):
+            frame = _read(block, layout, list(kinds), dtype=kinds)
+            values[rows : rows + len(frame)] = frame[layout.kept]
+            rows += len(frame)
+            for j in text:
+                words[j] += frame[j].tolist()
     except (ValueError, OverflowError) as error:
-        raise fault_in_cells(body, layout, str(error)) from error
-    numbers = frame[layout.kept] if text else frame
-    if len(frame) != n or not np.isfinite(numbers.to_numpy()).all():
-        raise fault_in_cells(body, layout, f"{n} rows were expected, {len(frame)} were read")
-    _warn_if_rounded(body, layout, numbers)
-    frame.columns = pd.Index([layout.names[j] for j in sorted(kinds)])
-    return frame
+        raise fault_in_cells(raw, layout, str(error)) from error
+    if rows != n or not all(np.isfinite(column).all() for column in values.T):
+        raise fault_in_cells(raw, layout, f"{n} rows were expected, {rows} were read")
+    _warn_if_rounded(raw, layout, values)
+    names = pd.Index([layout.names[j] for j in layout.kept])
+    found = pd.DataFrame(values, columns=names, copy=False)
+    for j in sorted(text):  # each where it stands in the file
+        found.insert(sum(k < j for k in kinds), layout.names[j], words[j], allow_duplicates=True)
+    return found
+
+
+def _blocks(raw: bytes, layout: Layout) -> Iterator[bytes]:
+    """Whole lines, so many at a time that what is made of them takes little memory.
+
+    All at once where a line may go on in the next, or where a column may be words of truth, which
+    must not be numbers further down.
+    """
+    start, last = layout.start, len(raw) if layout.end is None else layout.end
+    if any(raw.find(word.encode(), start, last) >= 0 for word in ('"', *TRUTH)):
+        yield layout.rows(raw)
+        return
+    while start < last:
+        end = raw.find(b"\n", start + BLOCK, last) + 1 or last
+        yield raw[start:end]
+        start = end
 
 
 def _read(body: bytes, layout: Layout, columns: list[int], **options: Any) -> pd.DataFrame:
@@ -229,16 +271,16 @@ def _read(body: bytes, layout: Layout, columns: list[int], **options: Any) -> pd
     )
 
 
-def _warn_if_rounded(body: bytes, layout: Layout, frame: pd.DataFrame) -> None:
+def _warn_if_rounded(raw: bytes, layout: Layout, values: NDArray[np.float64]) -> None:
     """Read columns with huge numbers again as integers, to warn if float64 had to round them."""
-    for j, largest in zip(layout.kept, frame.abs().max(), strict=True):
-        if largest >= EXACT:  # 2^53 + 1 has been rounded to 2^53 by now
-            again = _read(body, layout, [j])[j]
+    for j, column in zip(layout.kept, values.T, strict=True):
+        if np.abs(column).max() >= EXACT:  # 2^53 + 1 has been rounded to 2^53 by now
+            again = _read(layout.rows(raw), layout, [j])[j]
             if again.dtype.kind in "iu":
                 as_float64(again.to_numpy(), [layout.names[j]])
 
 
-def checked_rows(body: bytes, layout: Layout, header: bool) -> int:
+def checked_rows(raw: bytes, layout: Layout, header: bool) -> int:
     r"""The number of rows, once each is known to have as many fields as there are names.
 
     Examples
@@ -248,7 +290,8 @@ def checked_rows(body: bytes, layout: Layout, header: bool) -> int:
     """
     # pandas fills short rows and may shift long ones, so the fields are counted beforehand:
     # by the bytes where that is exact, by the slower csv module where quotes could hide some.
-    counts = _quoted_counts(body, layout) if b'"' in body else _plain_counts(body, layout)
+    quoted = raw.find(b'"', layout.start, layout.end) >= 0
+    counts = _quoted_counts(raw, layout) if quoted else _plain_counts(raw, layout)
     d, rows = len(layout.names), 0
     for lines, fields in counts:
         wrong = np.flatnonzero(fields != d)
@@ -260,16 +303,16 @@ def checked_rows(body: bytes, layout: Layout, header: bool) -> int:
 
 
 def _plain_counts(
-    body: bytes, layout: Layout
+    raw: bytes, layout: Layout
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Line numbers and numbers of fields, block by block; 0 fields for an empty line."""
-    start, line = 0, layout.header_lines + 1
-    while start < len(body):
-        end = body.find(b"\n", min(start + BLOCK, len(body)))
-        end = len(body) if end < 0 else end + 1
-        block = np.frombuffer(body, np.uint8, end - start, start)
+    start, line = layout.start, layout.header_lines + 1
+    last = len(raw) if layout.end is None else layout.end
+    while start < last:
+        end = raw.find(b"\n", start + BLOCK, last) + 1 or last
+        block = np.frombuffer(raw, np.uint8, end - start, start)
         ends = np.flatnonzero(block == ord("\n"))
-        if end == len(body):  # the trailing line end was taken off
+        if end == last:  # the trailing line end was taken off
             ends = np.append(ends, len(block))
         delimiters = np.searchsorted(np.flatnonzero(block == ord(layout.delimiter)), ends)
         fields = np.diff(delimiters, prepend=0) + 1
@@ -279,10 +322,10 @@ def _plain_counts(
 
 
 def _quoted_counts(
-    body: bytes, layout: Layout
+    raw: bytes, layout: Layout
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """The same by the csv module; a record is numbered by its last line."""
-    reader = records(body, layout.delimiter)
+    reader = records(layout.rows(raw), layout.delimiter)
     try:
         for record in reader:
             line = layout.header_lines + reader.line_num
@@ -319,7 +362,7 @@ def records(raw: bytes, delimiter: str) -> Any:
     return csv.reader(lines, delimiter=delimiter, strict=True)
 
 
-def fault_in_cells(body: bytes, layout: Layout, otherwise: str) -> ValueError:
+def fault_in_cells(raw: bytes, layout: Layout, otherwise: str) -> ValueError:
     r"""The error for the first cell that is no number, or for all missing and infinite ones.
 
     `otherwise` is what to say if every cell looks well.
@@ -334,7 +377,7 @@ def fault_in_cells(body: bytes, layout: Layout, otherwise: str) -> ValueError:
     infinite: Counter[int] = Counter()
     words: dict[int, bool] = {}  # whether a column holds true and false rather than numbers
     first = 0
-    reader = records(body, layout.delimiter)
+    reader = records(layout.rows(raw), layout.delimiter)
     for record in reader:
         line = layout.header_lines + reader.line_num
         for j in layout.kept:
