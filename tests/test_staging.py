@@ -147,11 +147,11 @@ def test_a_lock_that_is_never_given_back_ends_in_a_sentence(tmp_path, monkeypatc
     def hold():
         with settled(tmp_path):
             held.set()
-            done.wait(10)
+            done.wait()
 
-    thread = threading.Thread(target=hold)
+    thread = threading.Thread(target=hold, daemon=True)
     thread.start()
-    held.wait(10)
+    held.wait()
     with pytest.raises(OSError, match="Another program has kept"), staged(tmp_path) as scratch:
         (scratch / "a").write_text("a")
     done.set()

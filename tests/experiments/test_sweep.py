@@ -271,11 +271,14 @@ def test_a_trial_that_ends_its_process_is_set_aside_and_the_others_go_on(
 
 
 def test_the_limit_stops_a_step_that_never_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr(sweeps, "CODE", serving("time.sleep(1000)"))
-    monkeypatch.setattr(sweeps, "GRACE", 0.0)
-    began = time.monotonic()
-    sweep(trials(3)[1:], Store(tmp_path), limit=5.0)
-    assert time.monotonic() - began < 100
+    monkeypatch.setattr(sweeps, "CODE", serving("time.sleep(10_000)"))
+    answer = sweeps._Worker.answer
+
+    def impatient(worker, line, seconds):  # with the one that sleeps, however slow this machine is
+        yield from answer(worker, line, seconds / 1000 if worker.trial.seed == 1 else seconds)
+
+    monkeypatch.setattr(sweeps._Worker, "answer", impatient)
+    sweep(trials(3)[1:], Store(tmp_path), limit=500.0)
     found = Store(tmp_path).read()
     assert [found[trial.key]["status"] for trial in trials(3)[1:]] == ["timed out", "ok"]
 
@@ -318,7 +321,7 @@ def test_a_sweep_stopped_in_the_middle_loses_and_corrupts_nothing(tmp_path, how,
         assert process.poll() is None
         time.sleep(0.01)
     os.killpg(process.pid, how)
-    _, told = process.communicate(timeout=60)
+    _, told = process.communicate(timeout=120)
     assert "_shutdown" not in told
     assert "Exception ignored" not in told
     written = list(folder.glob("*.json"))
@@ -327,6 +330,14 @@ def test_a_sweep_stopped_in_the_middle_loses_and_corrupts_nothing(tmp_path, how,
     assert all(record["status"] == "ok" for record in records.values())
     runs = [Trial(DATA, {"learner": "Linear"}, seed) for seed in range(5000)]
     assert len(missing(cases(runs), Store(folder))) == 5000 - len(written)
+
+
+def runs(process):
+    """Whether there is such a process, other than one that ended and that nobody asked after."""
+    try:
+        return Path("/proc", process, "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["kill -9", "terminate"])
@@ -340,9 +351,9 @@ def test_workers_end_with_the_process_that_started_them(tmp_path, how):
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     assert len(children) == 2
     process.send_signal(how)
-    process.wait(timeout=30)
-    until = time.monotonic() + 30
-    while any(Path("/proc", child).exists() for child in children):
+    process.wait(timeout=120)
+    until = time.monotonic() + 120
+    while any(runs(child) for child in children):
         assert time.monotonic() < until, "a worker has stayed"
         time.sleep(0.05)
     assert all(record["status"] == "ok" for record in Store(folder).read().values())

@@ -112,7 +112,7 @@ def _on_cluster(
         raise ValueError("Name the cluster with --scheduler, for example tcp://host:8786.")
     task = partial(run_and_write, folder=store.folder, limit=limit)
     try:
-        client = Client(scheduler, timeout="10s")
+        client = Client(scheduler, timeout="30s")
     except OSError as error:
         raise ConnectionError(_gone(scheduler, error)) from None
     try:
