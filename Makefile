@@ -9,13 +9,19 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint fuzz campaign bench peers results docs clean
+.PHONY: demo test compiled lint fuzz campaign bench peers results docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/rescore demo -o demo
 
-test: lint
+# Modules are compiled once even where that is switched off: tests start many processes.
+test: export PYTHONDONTWRITEBYTECODE :=
+test: $(VENV)/.test
+	@$(MAKE) --no-print-directory --output-sync -j 2 lint compiled
 	$(BIN)/pytest -q -n 2 --dist loadfile
+
+compiled: $(VENV)/.test
+	@$(BIN)/python tests/compile_first.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -10,6 +10,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -17,7 +18,8 @@ ROOT = Path(__file__).parents[1]
 
 def run(target: str, folder: str | None = None) -> int:
     """Make a target; with a folder, every compiled program is kept there alone."""
-    own = {} if folder is None else {"TMPDIR": folder, "XDG_CACHE_HOME": folder}
+    places = ("TMPDIR", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR")
+    own = {} if folder is None else dict.fromkeys(places, folder)
     return subprocess.run(["make", target], cwd=ROOT, env={**os.environ, **own}).returncode
 
 
@@ -32,7 +34,10 @@ if __name__ == "__main__":
     warm = parser.parse_args().warm
     run(".venv/.test")
     before = cpu_seconds()
+    began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         code = run("test", None if warm else folder)
-    print(f"{cpu_seconds() - before:.0f} CPU seconds")
+    seconds = time.monotonic() - began
+    used = cpu_seconds() - before
+    print(f"{used:.0f} CPU seconds, {seconds // 60:.0f}:{seconds % 60:02.0f} minutes")
     sys.exit(code)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from campaigns._writers import WRITERS, at_byte, at_event, die, in_a_child
 
-COUNT, SECONDS, TESTED = 600, 300, 16
+COUNT, SECONDS, TESTED = 600, 300, 10
 
 Case = tuple[str, str, int]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from campaigns._writers import FAULTS, WRITERS, at_byte, at_event, in_a_child, refuse
 from rescore.staging import WritingError
 
-COUNT, SECONDS, TESTED = 600, 200, 14
+COUNT, SECONDS, TESTED = 600, 200, 10
 
 Case = tuple[str, str, int]
 

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import rescore as rs
-from rescore import fitting
+from rescore import fitting, out_of_core
 from rescore.cli import app
 from rescore.cli.demo import hidden_groups
 from rescore.graph.io import read_graph
@@ -24,7 +24,8 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example_runs_and_says_something(path, capsys):
+def test_example_runs_and_says_something(path, capsys, monkeypatch):
+    monkeypatch.setattr(out_of_core, "SAMPLE", 2000)  # rows that are looked at more closely
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out.strip()
 

@@ -311,8 +311,9 @@ sweep(trials, Store(Path(sys.argv[1])), jobs=int(sys.argv[2]))
 """
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize(
+    ("how", "jobs"), [(signal.SIGKILL, 1), (signal.SIGINT, 2)], ids=["kill -9", "Ctrl-C"]
+)
 def test_a_sweep_stopped_in_the_middle_loses_and_corrupts_nothing(tmp_path, how, jobs):
     folder = tmp_path / "records"
     command = [sys.executable, "-c", LONG_SWEEP, str(folder), str(jobs)]
