@@ -66,6 +66,7 @@ peers: .venv-peers/.installed
 
 results: $(VENV)/.test
 	$(BIN)/rescore reproduce --full --page -o results
+	$(BIN)/python benchmarks/pages.py
 
 # The site, from docs/ and the docstrings; a warning is an error.
 docs: $(VENV)/.docs

@@ -56,6 +56,7 @@ PAIR = ("Linear", "ReScore(Linear)")
 LABELS = ("Linear, labels",)
 CLASSES = ("Linear", "GES", "BOSS", "BOSS BIC")
 PAPER = ("GES", "Notears", "Golem", "Dagma")
+PAPER_PAIRS = tuple(f(name) for name in PAPER for f in (str, "ReScore({})".format))
 DAGS = ("Linear", "DirectLiNGAM", "DirectLiNGAM > 0.05")
 SETTINGS = {
     "groups-2": Setting(
@@ -68,15 +69,23 @@ SETTINGS = {
     "equal": Setting(("Linear",), ("shd", "sid")),
     "unequal": Setting(CLASSES, ("cpdag_distance", "bic")),
     "weak": Setting(CLASSES, ("cpdag_distance", "bic")),
+    "networks": Setting(
+        (
+            *PAIR,
+            *CLASSES[1:3],
+            "Notears",
+            "ReScore(Notears)",
+            "Golem",
+            "ReScore(Golem)",
+            *DAGS[1:2],
+        ),
+        ("shd", "cpdag_distance", "edges"),
+    ),
     "shapes": Setting(DAGS, ("shd", "cpdag_distance", "edges")),
     "corrupted": Setting(PAIR, ("shd", "cpdag_distance")),
     "simpson": Setting(PAIR, ("edges",)),
     "targets": Setting(("ReScore(Linear)",), ("targets", "false_targets", "shd")),
-    "learners": Setting(
-        tuple(f(name) for name in PAPER for f in (str, "ReScore({})".format)),
-        ("shd", "cpdag_distance"),
-        datasets=5,
-    ),
+    "learners": Setting(PAPER_PAIRS, ("shd", "cpdag_distance"), datasets=5),
     "sachs": Setting((*PAIR, "Additive", "ReScore(Additive)"), ("shd", "sid", "edges"), datasets=1),
     "cpu": Setting(PAIR, ("shd", "cpdag_distance")),
     "cpu-size": Setting(("Linear",), ("cpdag_distance", "bic")),

@@ -92,14 +92,19 @@ def hubs(nodes, edges, rng):
     return scale_free(nodes, edges // nodes, rng).T
 
 
-def weak(graph_of, nodes, edges, seed):
-    """Every variable of variance one before the units, every effect between 0.1 and 0.5."""
+def weak(graph_of, nodes, edges, seed, *, shares=(1.0,), scales=(1.0, 1.0)):
+    """Every variable of variance one before the units, every effect between 0.1 and 0.5.
+
+    Where there are groups of rows, that is before the noise of each is scaled.
+    """
     rng = streams(seed)
     graph = graph_of(nodes, edges, rng.graph)
     B, noise = weak_effects(graph, rng.mechanism)
-    E = standard_noise("gauss", ROWS, nodes, rng.noise) * noise
+    member = group_members(shares, ROWS, rng.groups)
+    scale = noise * log_uniform(scales, (len(shares), nodes), rng.groups)  # (K, d)
+    E = standard_noise("gauss", ROWS, nodes, rng.noise) * scale[member]
     X = E @ np.linalg.inv(np.eye(nodes) - B)
-    return rs.Dataset.from_arrays(in_units(X, "random", seed), truth=graph)
+    return rs.Dataset.from_arrays(in_units(X, "random", seed), truth=graph, groups=member)
 
 
 def weak_effects(graph, rng):
@@ -179,6 +184,15 @@ def sachs(transform, observational, seed):
     )
 
 
+NETWORKS = {
+    f"{name}, {d} nodes": (graph_of, d, edges * d // 100)
+    for d in (50, 100)
+    for name, graph_of, edges in (
+        ("ER1", sparse, 100),
+        ("ER1.5", sparse, 150),
+        ("SF1, hubs as causes", hubs, 100),
+    )
+}
 ER2 = partial(linear, "ER", 20, 2)
 TWO = partial(ER2, shares=TWO_GROUPS, scales=GROUP_SCALES)
 FLIPPED = {"groups": (0.9, 0.1), "noise_scale": 0.1, "samples": 1000}
@@ -198,14 +212,10 @@ DATA = {
         f"{kind}{k}, {d} nodes": partial(linear, kind, d, k)
         for d, k, kind in itertools.product((20, 50), (1, 2, 4), ("ER", "SF"))
     },
-    "weak": {
-        f"{name}, {d} nodes": partial(weak, graph_of, d, edges * d // 100)
-        for d in (50, 100)
-        for name, graph_of, edges in (
-            ("ER1", sparse, 100),
-            ("ER1.5", sparse, 150),
-            ("SF1, hubs as causes", hubs, 100),
-        )
+    "weak": {name: partial(weak, *network) for name, network in NETWORKS.items()},
+    "networks": {
+        name: partial(weak, *network, shares=TWO_GROUPS, scales=(1 / 3, 3))
+        for name, network in NETWORKS.items()
     },
     "shapes": {
         f"{noise}, {d} nodes": partial(linear, "ER", d, 2, noise=noise)

@@ -44,8 +44,12 @@ def interval(values):
     """``mean ± half the width`` of the 95 % interval of the mean; the mean alone of one value."""
     if len(values) < 2:
         return "".join(f"{value:.4g}" for value in values)
-    half = t.ppf(0.975, len(values) - 1) * values.sem()
-    return f"{rounded(values.mean())} ± {rounded(half)}"
+    return f"{rounded(values.mean())} ± {rounded(half_interval(values))}"
+
+
+def half_interval(values):
+    """Half the width of the 95 % interval of the mean, by Student's t."""
+    return t.ppf(0.975, len(values) - 1) * values.sem()
 
 
 def rounded(number):

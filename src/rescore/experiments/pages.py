@@ -30,7 +30,7 @@ from rescore.metrics import HEADINGS
 from rescore.staging import staged
 from rescore.text import asset, page_template, policy
 
-__all__ = ["Contents", "contents", "draw", "write_pages"]
+__all__ = ["Contents", "all_runs", "chosen", "contents", "draw", "write_pages"]
 
 SCORES = {"tpr": 2, "fdr": 2, "shd": 1, "sid": 1}  # metric -> digits
 PROTOCOL = {
@@ -139,9 +139,8 @@ def html(page: Contents, figure: str | None, command: str) -> str:
 def contents(experiment: Experiment, store: Store, size: str = "full") -> Contents:
     """Means beside the published numbers, paired gains, and what did not count."""
     records = store.read()
-    runs = tidy([*experiment.cases(size), *searched(experiment, records, size)], records)
-    runs.attrs["against"] = {m["name"]: m["against"] for m in experiment.methods if "against" in m}
-    shown = _chosen(experiment, runs)
+    runs = all_runs(experiment, records, size)
+    shown = chosen(experiment, runs)
     theirs = published_for(experiment, runs.attrs["data"])
     tables = {
         MEANS: _means(shown, theirs),
@@ -176,7 +175,16 @@ def _version() -> str:
     return __version__
 
 
-def _chosen(experiment: Experiment, runs: pd.DataFrame) -> pd.DataFrame:
+def all_runs(
+    experiment: Experiment, records: Mapping[str, Record], size: str = "full"
+) -> pd.DataFrame:
+    """A row for every trial of an experiment, and for all that its searches tried."""
+    runs = tidy([*experiment.cases(size), *searched(experiment, records, size)], records)
+    runs.attrs["against"] = {m["name"]: m["against"] for m in experiment.methods if "against" in m}
+    return runs
+
+
+def chosen(experiment: Experiment, runs: pd.DataFrame) -> pd.DataFrame:
     """The runs that the page counts: of a grid or a search those of the setting chosen."""
     if experiment.protocol == "oracle":
         return best_setting(runs)

@@ -37,10 +37,9 @@ def searched(
     experiment: Experiment, records: Mapping[str, Record], size: str = "full"
 ) -> Iterator[Case]:
     """What the records hold of the experiment's searches: all settings tried so far."""
-    trials = [Trial(**record["trial"]) for record in records.values()]
-    for block in experiment.methods:
-        if "search" not in block:
-            continue
+    blocks = [block for block in experiment.methods if "search" in block]
+    trials = [Trial(**record["trial"]) for record in records.values()] if blocks else []
+    for block in blocks:
         plain = experiment.with_methods({k: v for k, v in block.items() if k != "search"})
         for case in plain.cases(size):
             yield from (Case(block["name"], t) for t in trials if _tried(t, case, block["search"]))

@@ -33,7 +33,7 @@ ENGINES = ("processes", "dask")
 AGAIN = ("failed", "timed out")  # tried again if that is asked for
 TRIES = 2  # of a trial whose process dies
 GRACE = 2.0  # seconds more than its limit for a trial to notice by itself
-START = 120.0  # seconds that a process may take to begin
+START = 600.0  # seconds that a process may take to begin, also on a crowded machine
 MOST_GROWTH = 1 << 21  # kilobytes; compiled programs fill a process's memory, then it is replaced
 # Ctrl-C is for who starts a worker, who then hangs up; so it is while the worker starts.
 CODE = (
