@@ -18,6 +18,7 @@ from rescore.moments import Matrix
 from rescore.protocols import Mask
 from rescore.tables.opening import dummies
 from rescore.tables.table import Table
+from rescore.text import listing
 
 SUFFIX = "+categories"  # of the kind of equations that have some
 OWN = ("category", "level", "shift")  # the arrays of theirs
@@ -92,6 +93,17 @@ def equations_of(kind: Any, arrays: Mapping[str, Any], d: int) -> Equations:
     category, level = (np.asarray(arrays[name]).astype(np.intp) for name in OWN[:2])
     numbers = from_arrays(kind.removesuffix(SUFFIX), inner, d)
     return ShiftedEquations(numbers, category, level, np.asarray(arrays["shift"]))
+
+
+def refuse_causes_of(table: Table, required: Mask, coded: Mask) -> None:
+    """Required edges (d, d) into one of the columns that are categories, ``coded`` (d,)."""
+    asked = required.any(axis=0) & coded
+    if asked.any():
+        caused = [name for name, here in zip(table.names, asked, strict=True) if here]
+        raise ValueError(
+            f"Required edges lead to {listing(caused)}, which may cause and is not caused "
+            "(categories='exogenous'). Drop those edges, or the column."
+        )
 
 
 def taken_out(table: Table, w: Matrix) -> Table:

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rescore.algorithm import Record, Result, rescore
-from rescore.categories import SMALLEST_SHARE, Returned, given_back, taken_out
+from rescore.categories import SMALLEST_SHARE, Returned, given_back, refuse_causes_of, taken_out
 from rescore.directions import Verdict, verdict
 from rescore.equations import Equations, residual_moments
 from rescore.graph.dag import cpdag
@@ -86,7 +86,7 @@ class Preparation:
         """The table as a learner sees it; constant columns, and categories, are isolated nodes."""
         allowed, required = edge_masks(table.names, self.forbidden, self.required)
         coded = np.array([name in categories for name in table.names])
-        _refuse_caused_categories(table, required, coded)
+        refuse_causes_of(table, required, coded)
         required = required & ~coded[:, None]
         varying = np.zeros(len(table.names), dtype=bool)
         varying[table.spread.varying] = True
@@ -273,16 +273,6 @@ def _with_all_rows(result: Result, used: Any) -> Result:
     place = np.cumsum(used) - 1
     every = of_rows(result.weights, place, used.astype(float))
     return replace(result, sample_weight=w, weights=every, losses=losses)
-
-
-def _refuse_caused_categories(table: Table, required: Any, coded: Any) -> None:
-    caused = [name for name, asked in zip(table.names, required.any(axis=0) & coded, strict=True)
-              if asked]  # fmt: skip
-    if caused:
-        raise ValueError(
-            f"Required edges lead to {listing(caused)}, which may cause and is not caused "
-            "(categories='exogenous'). Drop those edges, or the column."
-        )
 
 
 def _refuse_required_constants(table: Table, required: Any, varying: Any) -> None:

@@ -14,8 +14,7 @@ from rescore.cli.demo import demo_command
 from rescore.cli.fit import fit_command, report_command
 from rescore.cli.guard import GuardedGroup
 from rescore.cli.learners import LearnerCommand
-from rescore.cli.reproduce import reproduce_command
-from rescore.cli.truth import evaluate_command, simulate_command
+from rescore.cli.truth import evaluate_command, reproduce_command, simulate_command
 from rescore.cli.workbench import app_command
 
 __all__ = ["app", "run"]

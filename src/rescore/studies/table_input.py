@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rescore.tables.csv import header_names, records
 from rescore.tables.files import (
     DELIMITERS,
+    FileFormat,
     Source,
     file_bytes,
     guessed_encoding,
@@ -46,28 +47,6 @@ __all__ = [
 CATEGORY = "category"
 MOST_ROWS = 100_000_000  # of a range
 TRANSFORMS = {"log": np.log, "log1p": np.log1p, "sqrt": np.sqrt, "asinh": np.arcsinh}
-
-
-@dataclass(frozen=True)
-class FileFormat:
-    """How a file is written; the same words as for `rescore.tables.files.read_table`."""
-
-    delimiter: str | None = None
-    decimal: str = "."
-    header: bool = True
-    encoding: str = "utf-8"
-    thousands: str | None = None
-    na: tuple[str, ...] = ()
-    sheet: str | None = None
-
-    @classmethod
-    def of(cls, params: Mapping[str, Any]) -> "FileFormat":
-        """The options of a command."""
-        return cls(
-            {"tab": "\t", "\\t": "\t"}.get(params["delimiter"], params["delimiter"]),
-            params["decimal"], not params["no_header"], params["encoding"], params["thousands"],
-            tuple(names_in(params["na"] or [])), params["sheet"],
-        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

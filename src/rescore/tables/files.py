@@ -6,7 +6,7 @@ import io
 import warnings
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike, fspath
@@ -19,7 +19,7 @@ from rescore.tables.convert import DataNote
 from rescore.tables.csv import Drop, parse, positions, sniffed
 from rescore.tables.survey import Text, frame_of, text_of
 from rescore.tables.table import as_table
-from rescore.text import listing, printable
+from rescore.text import listing, names_in, printable
 
 DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 WORKBOOKS = (".xlsx", ".xlsm")
@@ -73,18 +73,20 @@ def read_table(
             raise TypeError(f"{word} must be a list of names; write {word}=['{printable(given)}'].")
     if _ending(file) == ".parquet":
         return _read_parquet(file, drop, labels, as_found)
-    source = Source(file, delimiter, decimal, header, encoding, thousands, tuple(na), sheet)
+    source = Source(
+        file, delimiter=delimiter, decimal=decimal, header=header, encoding=encoding,
+        thousands=thousands, na=tuple(na), sheet=sheet,
+    )  # fmt: skip
     try:
         return source.numbers(drop, labels, as_found)
     except ValueError as error:
         raise ValueError(f"'{printable(file, 200)}': {error}") from error
 
 
-@dataclass(frozen=True, eq=False)
-class Source:
-    """A text file or a sheet, and how it is written; the parameters are those of `read_table`."""
+@dataclass(frozen=True, kw_only=True)
+class FileFormat:
+    """How a file is written, in the words of `read_table`."""
 
-    file: Path
     delimiter: str | None = None
     decimal: str = "."
     header: bool = True
@@ -92,6 +94,21 @@ class Source:
     thousands: str | None = None
     na: tuple[str, ...] = ()
     sheet: str | None = None
+
+    @staticmethod
+    def of(params: Mapping[str, Any]) -> "FileFormat":
+        """The options of a command."""
+        same = {name: params[name] for name in ("decimal", "encoding", "thousands", "sheet")}
+        mark = {"tab": "\t", "\\t": "\t"}.get(params["delimiter"], params["delimiter"])
+        na = tuple(names_in(params["na"] or []))
+        return FileFormat(delimiter=mark, header=not params["no_header"], na=na, **same)
+
+
+@dataclass(frozen=True, eq=False)
+class Source(FileFormat):
+    """A text file or a sheet, and how it is written."""
+
+    file: Path
 
     def __post_init__(self) -> None:
         if self.delimiter is not None:
