@@ -11,8 +11,9 @@ from typing import Any
 from rescore.tables.csv import header_names, sniffed
 from rescore.text import listing, printable
 
-BATCH = 2**16  # rows read at a time
-BUFFER = 2**20  # bytes of a column read ahead
+BATCH = 2**18  # rows read at a time, fewer where there are many columns
+CELLS = 2**23  # read at a time at most
+BUFFER = 2**25  # bytes of all columns read ahead
 HEAD = 2**18  # bytes of a text file that tell how it is written
 CHUNK = 2**23  # bytes of text read at a time
 ENDINGS = (".parquet", ".pq")
@@ -41,12 +42,14 @@ class FilePart:
         try:
             with self.filesystem.open_input_file(self.path) as source:
                 known = _FOOTERS.get(self.stamp)
-                file = pq.ParquetFile(source, metadata=known, buffer_size=BUFFER)
+                ahead = max(BUFFER // len(wanted), 2**14)
+                file = pq.ParquetFile(source, metadata=known, buffer_size=ahead)
                 _FOOTERS[self.stamp] = file.metadata
                 if len(_FOOTERS) > MOST_FOOTERS:
                     _FOOTERS.pop(next(iter(_FOOTERS)), None)
+                rows = max(min(BATCH, CELLS // len(wanted)), 2**10)
                 batches = file.iter_batches(
-                    BATCH, row_groups=[self.group], columns=wanted, use_threads=False
+                    rows, row_groups=[self.group], columns=wanted, use_threads=False
                 )
                 for batch in batches:
                     yield [batch.column(name).to_numpy(zero_copy_only=False) for name in wanted]

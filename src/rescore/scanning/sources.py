@@ -24,12 +24,12 @@ from rescore.text import listing, printable
 from rescore.validation import check_integer
 
 SAMPLE = 2**14  # rows that a fit looks at one by one; where there are more, a sample of them
-CELLS = 2**21  # of a block, 16 MB at most: its rows are a power of two
+CELLS = 2**20  # of a block, 8 MB at most: its rows are a power of two
 SPAN = 2**19  # rows that one task reads at least
 ROW_GROUPS = 4  # that it reads at least, because those at its ends may be read by two tasks
 UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "B": 1.0}
 COPIES = 2  # of a block that are in memory at a time, about
-READ = 2**22  # bytes of a column that are read ahead, decoded and on their way, about
+READ = 2**27  # bytes that are read ahead, decoded and on their way, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +124,9 @@ class Scan:
     @property
     def need(self) -> float:
         """Bytes that one task has in memory at a time, about."""
-        return float(8 * COPIES * self.block + READ) * len(self.names)
+        d = len(self.names)
+        largest = max((part.rows for part in self.parts), default=0)
+        return float(8 * d * COPIES * self.block + min(READ, 16 * d * largest))
 
 
 def scan(

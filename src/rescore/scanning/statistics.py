@@ -154,11 +154,12 @@ class Sums(NamedTuple):
         return GroupMoments(self.mass, self.mean, self.scatter / size[:, None, None])
 
 
-# Of rows (n, d): memberships (n, K), log-likelihoods (n,), squared residuals (n, d) or (n, 0).
-Rule = Callable[[Matrix], tuple[Matrix, Matrix, Matrix]]
+# Of rows (n, d), and room to compute in: memberships (n, K), log-likelihoods (n,), and squared
+# residuals (n, d) or (n, 0).
+Rule = Callable[..., tuple[Matrix, Matrix, Matrix]]
 
 
-def everyone(X: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+def everyone(X: Matrix, room: Any = None) -> tuple[Matrix, Matrix, Matrix]:
     """All rows in one group.
 
     Examples
@@ -184,7 +185,7 @@ class ByLabel:
     labels: NDArray[Any]  # (K,), sorted
     sampled: NDArray[Any]  # (m,), of the rows of the sample
 
-    def __call__(self, X: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+    def __call__(self, X: Matrix, room: Any = None) -> tuple[Matrix, Matrix, Matrix]:
         """Of the rows of the sample."""
         return self.of_labels(self.sampled)
 
@@ -215,16 +216,18 @@ class Count:
         if self.rule is everyone and self.expansion is None and self.unit is None:
             return _of_all(X, beside.weight)
         total: Any = None
+        room = room_for(len(X), X.shape[1])
         for start in range(0, max(len(X), 1), CHUNK):
             own = slice(start, start + CHUNK)
             some, w = in_units(X[own], self.centre, self.unit), beside.of(own).weight
-            P, likelihood, squares = ruled(self.rule, some, beside.of(own))
+            P, likelihood, squares = ruled(self.rule, some, beside.of(own), room)
             F = some if self.expansion is None else self.expansion(some)
             if total is None:  # near the mean, so that little is lost to rounding
                 near = F.mean(axis=0) if len(F) else np.zeros(F.shape[1])
+                room = room if self.expansion is None else room_for(len(X), F.shape[1])
             Q = P if w is None else P * w[:, None]
             likely = likelihood.sum() if w is None else w.dot(likelihood)
-            parts = (*sums_of(F - near, Q), Q.T.dot(P), likely, Q.T.dot(squares))
+            parts = (*sums_of(F, near, Q, room), Q.T.dot(P), likely, Q.T.dot(squares))
             total = parts if total is None else [a + b for a, b in zip(total, parts, strict=True)]
         mass, mean, scatter, overlap, likely, squares = total
         return Sums(*centred(near, mass, mean, scatter), overlap, np.array(likely), squares)
@@ -240,9 +243,22 @@ class Count:
 Scatters = tuple[Matrix, Matrix, Matrix]
 
 
-def sums_of(Z: Matrix, P: Matrix) -> Scatters:
-    """Mass (K,), sums (K, p) and sums of products (K, p, p) of rows in groups."""
-    return P.sum(axis=0), P.T.dot(Z), np.stack([(Z * p[:, None]).T.dot(Z) for p in P.T])
+def room_for(n: int, d: int) -> Matrix:
+    """Memory for two chunks of rows.
+
+    Used over and over: where memory goes back to the system at once, as in Dask's workers, that
+    is most of what a pass would take.
+    """
+    return np.empty((2, min(n, CHUNK) * d))
+
+
+def sums_of(X: Matrix, near: Matrix, P: Matrix, room: Matrix) -> Scatters:
+    """Mass (K,), sums (K, p) and sums of products (K, p, p) of rows in groups, from ``near`` on."""
+    shape = X.shape[::-1]
+    Z, weighted = (part[: X.size].reshape(shape) for part in room)
+    np.subtract(X.T, near[:, None], out=Z)
+    products = [np.multiply(Z, p, out=weighted).dot(Z.T) for p in P.T]
+    return P.sum(axis=0), P.T.dot(Z.T), np.stack(products)
 
 
 def around_mean(X: Matrix, w: Matrix | None = None) -> tuple[Matrix, Matrix]:
@@ -278,10 +294,10 @@ def in_units(X: Matrix, centre: Matrix | None, unit: Matrix | None) -> Matrix:
     return X if centre is None or unit is None else (X - centre) / unit
 
 
-def ruled(rule: Rule, X: Matrix, beside: Beside) -> tuple[Matrix, Matrix, Matrix]:
+def ruled(rule: Rule, X: Matrix, beside: Beside, room: Matrix) -> tuple[Matrix, Matrix, Matrix]:
     """What a rule says of rows, where it goes by their labels or by the rows themselves."""
     labelled = getattr(rule, "of_labels", None)
-    return rule(X) if labelled is None else labelled(beside.label)
+    return rule(X, room) if labelled is None else labelled(beside.label)
 
 
 def centred(near: Matrix, mass: Matrix, total: Matrix, products: Matrix) -> Scatters:
@@ -301,7 +317,7 @@ def scatters(X: Matrix, P: Matrix) -> Scatters:
     (array([2., 0.]), array([2.]), array([[2.]]))
     """
     near = X.mean(axis=0)
-    return centred(near, *sums_of(X - near, P))
+    return centred(near, *sums_of(X, near, P, np.empty((2, X.size))))
 
 
 def joined(one: Any, other: Any) -> Scatters:
@@ -399,8 +415,9 @@ class Weigh:
 
     def memberships(self, X: Matrix, beside: Beside = ALIKE) -> Matrix:
         """Of rows (n, d) in the groups, (n, K)."""
+        room = room_for(len(X), X.shape[1])
         parts = [
-            ruled(self.rule, in_units(X[own], self.centre, self.unit), beside.of(own))[0]
+            ruled(self.rule, in_units(X[own], self.centre, self.unit), beside.of(own), room)[0]
             for own in (slice(k, k + CHUNK) for k in range(0, max(len(X), 1), CHUNK))
         ]
         return np.concatenate(parts)

@@ -55,9 +55,9 @@ class ByMechanisms:
     groups: tuple[Mechanisms, ...]
     varies: Mask
 
-    def __call__(self, X: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+    def __call__(self, X: Matrix, room: Matrix | None = None) -> tuple[Matrix, Matrix, Matrix]:
         """Memberships, log-likelihoods, and no squares."""
-        P, logs = expected(X, list(self.groups), self.varies)
+        P, logs = expected(X, list(self.groups), self.varies, room)
         return P, logs, np.empty((len(X), 0))
 
 
@@ -69,7 +69,7 @@ class ByResiduals:
     share: Matrix  # (K,)
     variance: Matrix  # (K, d)
 
-    def __call__(self, X: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+    def __call__(self, X: Matrix, room: Matrix | None = None) -> tuple[Matrix, Matrix, Matrix]:
         """Memberships, log-likelihoods, and squared residuals."""
         squares = np.square(X - self.equations.predict(X))
         P, logs = variances.expected(squares, self.share, self.variance)

@@ -244,8 +244,12 @@ def _expected(problem: Problem, groups: list[Mechanisms]) -> tuple[Matrix, float
     return P, float(problem.row_counts() @ logs)
 
 
-def expected(X: Matrix, groups: list[Mechanisms], varies: Mask) -> tuple[Matrix, Matrix]:
+def expected(
+    X: Matrix, groups: list[Mechanisms], varies: Mask, room: Matrix | None = None
+) -> tuple[Matrix, Matrix]:
     """Memberships (n, K) of any rows X (n, d), and how likely each is, (n,).
+
+    ``room`` (2, n·d) or more is memory to compute in.
 
     Examples
     --------
@@ -256,10 +260,19 @@ def expected(X: Matrix, groups: list[Mechanisms], varies: Mask) -> tuple[Matrix,
            [0., 1.]])
     """
     rows, log = sum(group.rows for group in groups), np.empty((len(groups), len(X)))
+    (n, d), many = X.shape, int(varies.sum())
+    room = np.empty((2, X.size)) if room is None else room
+    Z, square = (room[0, : width * n].reshape(width, n) for width in (d, many))
+    R = room[1, : many * n].reshape(many, n)
+    last: Matrix | None = None
     for k, (size, mean, W, v) in enumerate(groups):
-        r = (X - mean).dot((np.eye(len(W)) - W)[:, varies])
+        B = (np.eye(d) - W)[:, varies].T.copy()
+        if last is None or not np.array_equal(B, last):  # else residuals differ in their level only
+            np.dot(B, np.subtract(X.T, mean[:, None], out=Z), out=R)
+            near, last = mean, B
+        np.subtract(R, B.dot(mean - near)[:, None], out=square)
         log[k] = np.log(size / rows) - 0.5 * np.log(2 * np.pi * v[varies]).sum()
-        log[k] -= np.square(r, out=r).dot(0.5 / v[varies])
+        log[k] -= (0.5 / v[varies]).dot(np.square(square, out=square))
     top = log.max(axis=0)
     P = np.exp(log - top)
     total = P.sum(axis=0)
