@@ -1,48 +1,57 @@
 """Workers and schedulers of a Dask cluster, killed in the middle of a pass: the answer is the same.
 
 A case is one fit of the same files by a cluster of its own.  Workers are killed at chosen moments
-of its passes, each replaced by a new one; or the scheduler is, and the fit that says so is made
-again on a new cluster, with the passes that were done.  What counts is kills.
+of its passes, each replaced by a new one, or stand still for a while; or the scheduler is killed,
+and the fit that says so is made again on a new cluster, with the passes that were done.  Every
+other cluster has workers that are restarted if they take more than little memory.  What counts is
+kills.
 """
 
 import atexit
 import json
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-COUNT, SECONDS, TESTED = 25, 420, 0  # tests/scanning/test_cluster.py has its own
-CPU_SECONDS = 240
+COUNT, SECONDS, TESTED = 30, 480, 0  # tests/scanning/test_cluster.py has its own
+CPU_SECONDS = 280
 ROWS, COLUMNS = 1_500_000, 5
 SAMPLE = 3_000
+MEMORY = "500MB"  # of which imports are more than half
+STILL = 3.0  # seconds
 
 
 class Case(NamedTuple):
     """Whom to kill, and after how many pieces of rows."""
 
-    whom: str
+    whom: str  # "worker", "scheduler", or "slow": a worker that stands still
     after: tuple[int, ...]
+    memory: str = "0"  # that a worker may take; 0 is any
 
 
 def cases(seed: int) -> Iterator[Case]:
-    """Four workers of every fit, then the scheduler of one, in turn."""
+    """Four workers of every fit and one that stands still, then the scheduler, in turn."""
     rng = random.Random(seed)
     while True:
         yield Case("worker", tuple(sorted(rng.sample(range(1, 16), 4))))
+        yield Case("slow", (rng.randint(1, 16),), MEMORY)
         yield Case("scheduler", (rng.randint(1, 16),))
 
 
 class Cluster:
     """A scheduler and two workers as processes of their own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, memory: str = "0") -> None:
+        self.memory = memory
         self.file = folder / "scheduler.json"
         self.file.unlink(missing_ok=True)
         place = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show"]
@@ -56,12 +65,17 @@ class Cluster:
     def worker(self) -> subprocess.Popen[bytes]:
         """One more."""
         options = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1"]
+        options += ["--memory-limit", self.memory]
         return self._start("worker", self.address, *options)
 
     def kill(self, whom: str) -> None:
-        """With no time to say anything; a worker is replaced."""
+        """With no time to say anything; a worker is replaced, unless it only stands still."""
         if whom == "scheduler":
             self.scheduler.kill()
+        elif whom == "slow":
+            one = self.workers[0]
+            one.send_signal(signal.SIGSTOP)
+            threading.Timer(STILL, one.send_signal, [signal.SIGCONT]).start()
         else:
             self.workers.append(self.worker())
             gone = self.workers.pop(0)
@@ -119,7 +133,7 @@ def try_one(case: Case) -> list[str] | str:
     expected = undisturbed()
     with tempfile.TemporaryDirectory() as place:
         folder, killed, seen = Path(place), 0, 0
-        cluster = Cluster(folder)
+        cluster = Cluster(folder, case.memory)
 
         def on_pass(name: str, share: float) -> None:
             nonlocal killed, seen
@@ -145,4 +159,5 @@ def try_one(case: Case) -> list[str] | str:
             cluster.stop()
     if found != expected:
         return "BROKEN: another answer"
-    return [f"{case.whom} killed, the same answer"] * killed
+    what = "a worker stood still" if case.whom == "slow" else f"{case.whom} killed"
+    return [f"{what}, the same answer"] * killed

@@ -516,3 +516,39 @@ def test_a_table_that_was_read_from_a_file_takes_the_passes_of_its_frame(table):
     )
     with pytest.raises(ValueError, match="sample_weight"):
         rs.Linear().fit(as_table(table), sample_weight=np.ones(3))
+
+
+def full(*_, **__):
+    raise OSError(28, "No space left on device")
+
+
+def test_a_disk_that_fills_up_leaves_no_half_file(table, tmp_path, monkeypatch):
+    found = rs.scan(table)
+    model = rs.Linear().fit(found)
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
+    with pytest.raises(OSError, match=r"could not be written \(.*No space left.*Make room"):
+        rs.write_weights(model, found, tmp_path / "weights.parquet")
+    table.iloc[:100].to_csv(tmp_path / "t.csv", index=False)
+    monkeypatch.setattr(pq.ParquetWriter, "write_batch", full)
+    with pytest.raises(OSError, match=r"t\.csv' is read once .*No space left.*Make room"):
+        rs.scan(tmp_path / "t.csv", keep=tmp_path / "kept")
+    assert [each.name for each in tmp_path.rglob("*") if each.is_file()] == ["t.csv"]
+
+
+def test_an_address_is_read_as_files_are(table, tmp_path):
+    fsspec = pytest.importorskip("fsspec")
+    there, folder = fsspec.filesystem("memory"), written(table, tmp_path / "many")
+    for each in folder.glob("*.parquet"):
+        there.pipe(f"/bucket/{each.name}", each.read_bytes())
+    try:
+        model = rs.Linear().fit(rs.scan(folder))
+        for address in ("memory://bucket/*.parquet", "memory://bucket"):
+            alike(rs.Linear().fit(rs.scan(address, jobs=2)), model)
+        found = rs.scan("memory://bucket")
+        there.pipe("/bucket/part-1.parquet", (folder / "part-2.parquet").read_bytes())
+        with pytest.raises(ValueError, match=r"part-1\.parquet', row group 0: the file changed"):
+            rs.Linear().fit(found)
+        with pytest.raises(ValueError, match="no Parquet file at"):
+            rs.scan("memory://nothing/*.parquet")
+    finally:
+        there.rm("/bucket", recursive=True)

@@ -1,6 +1,6 @@
 """Passes by the workers of a Dask cluster."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rescore.scanning.passes import RETRIES, computed
@@ -24,8 +24,9 @@ def on_cluster(scan: Scan, statistic: Any) -> Iterator[tuple[Piece, list[Any]]]:
     from distributed import CancelledError, KilledWorker
     from distributed.comm import CommClosedError
 
-    many = max(len(client.scheduler_info(n_workers=-1)["workers"]), 1)
-    pieces = scan.pieces(many)
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    _refuse_small(scan, workers)
+    pieces = scan.pieces(max(len(workers), 1))
     try:
         futures = client.compute([_task(scan, piece, statistic) for piece in pieces],
                                  retries=RETRIES)  # fmt: skip
@@ -35,6 +36,20 @@ def on_cluster(scan: Scan, statistic: Any) -> Iterator[tuple[Piece, list[Any]]]:
             yield piece, blocks
     except (CancelledError, CommClosedError, KilledWorker, TimeoutError, OSError) as error:
         raise ConnectionError(_lost(scan, error)) from error
+
+
+def _refuse_small(scan: Scan, workers: Iterable[Any]) -> None:
+    """Raise if a worker has less memory for each of its threads than a task takes.
+
+    It would pause, or be restarted again and again, and never say why.
+    """
+    rooms = [each["memory_limit"] / each["nthreads"] for each in workers if each["memory_limit"]]
+    if rooms and min(rooms) < scan.need:
+        raise ValueError(
+            f"One block of {len(scan.names)} columns needs about {scan.need / 1e6:.0f} MB, and a "
+            f"worker of the cluster has {min(rooms) / 1e6:.0f} MB for each of its threads. Give "
+            "workers more memory, or fewer threads."
+        )
 
 
 def _task(scan: Scan, piece: Piece, statistic: Any) -> Any:

@@ -298,6 +298,12 @@ def _converted(path: Path, made: Path, drop: Sequence[str], keys: Sequence[str])
         unfinished.rename(made)
     except pa.ArrowException as error:
         raise ValueError(f"'{printable(path, 200)}': {printable(error, 200)}.") from error
+    except OSError as error:
+        raise OSError(
+            f"'{printable(path, 200)}' is read once and kept as Parquet meanwhile, which could not "
+            f"be written ({error}). Make room in '{printable(made.parent, 200)}', and do the same "
+            "again."
+        ) from error
     finally:
         unfinished.unlink(missing_ok=True)
 
