@@ -1,5 +1,6 @@
 """Every declared experiment runs, and its page is made from its records alone."""
 
+import json
 import re
 
 import numpy as np
@@ -17,7 +18,7 @@ from rescore.experiments.conclusions import (
 )
 from rescore.experiments.pages import contents, html, markdown, write_pages
 from rescore.experiments.published_numbers import PUBLISHED, published
-from rescore.experiments.running import run_trial
+from rescore.experiments.running import dataset, run_trial
 from rescore.experiments.store import Store
 from rescore.experiments.sweep import missing
 from rescore.text import asset
@@ -198,12 +199,21 @@ def test_every_table_of_the_page_scrolls_in_the_style_of_the_report(filled):
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
-    """All experiments at the smallest size."""
+    """All experiments at the smallest size: all data, and each method once on each kind of them.
+
+    The processes that run them in a sweep are tested in test_sweep.py.
+    """
     folder = tmp_path_factory.mktemp("results")
-    store = Store(folder / "records")
+    store, made = Store(folder / "records"), {}
     cases = [case for one in declared() for case in one.cases("tiny")]
-    for trial in missing(cases, store):  # processes of a sweep: tests/experiments/test_sweep.py
-        store.write(run_trial(trial))
+    for trial in missing(cases, store):
+        words = {name: value for name, value in trial.data.items() if name != "hold"}
+        alike = trial.data["source"], "hold" in trial.data
+        alike += (dataset(words, trial.seed).groups is None,)
+        kind = json.dumps([trial.method, alike], sort_keys=True)
+        if kind not in made:
+            made[kind] = run_trial(trial)
+        store.write(made[kind] | {"key": trial.key, "trial": trial.content})
     return folder, store
 
 
