@@ -70,6 +70,8 @@ class Running:
         raise AssertionError(f"waited in vain: {state['busy']}, {state['errors']}")
 
     def close(self):
+        if not self.thread.is_alive():
+            return
         self.server.should_exit = True
         self.thread.join(120)
         self.sock.close()
@@ -82,6 +84,21 @@ def running(tmp_path_factory):
     bench = Running(tmp_path_factory.mktemp("session"))
     yield bench
     bench.close()
+
+
+@pytest.fixture
+def begun():
+    """Begins a workbench in a folder; all of them end with the test."""
+    pytest.importorskip("uvicorn")
+    benches = []
+
+    def begin(folder):
+        benches.append(Running(folder))
+        return benches[-1]
+
+    yield begin
+    for bench in benches:
+        bench.close()
 
 
 @pytest.fixture(scope="session")

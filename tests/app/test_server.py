@@ -1,6 +1,7 @@
 """The workbench as a server: who is let in, what harms nobody, what survives."""
 
 import gzip
+import io
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -193,7 +195,7 @@ def test_a_fit_that_is_killed_is_told_and_the_next_one_works(running, halted):
 def test_processes_of_the_workbench_end_with_it(tmp_path):
     """Also where nobody closes what they read from, as in the middle of a job."""
     start = (
-        "import os, subprocess, sys; words = [*sys.argv[1:], str(os.getpid())];"
+        "import os, subprocess, sys; words = [*sys.argv[1:], str(os.getpid()), str(0)];"
         "print(subprocess.Popen(words, stdout=-3).pid, flush=True)"
     )
     words = [sys.executable, "-m", "rescore.app.jobs", str(tmp_path)]
@@ -335,3 +337,50 @@ def test_learners_stand_side_by_side(running, two_groups):
     assert plain["edges"]
     assert ges["edges"]
     assert "needs the group" in told["error"]
+
+
+def test_pictures_and_the_archive_are_what_they_are_called(running, two_groups):
+    running.load("a table.csv", csv(two_groups.drop(columns="batch")))
+    running.post("step", step={"do": "forbid", "edges": [["alpha", "delta"]]})
+    running.post("step", step={"do": "tiers", "tiers": [["alpha"], ["delta"]]})
+    running.post("fit")
+    running.wait(lambda now: now["fit"] and not now["fit"]["quick"])
+    png = running.ask("GET", "api/export/graph.png")[2]
+    assert png.startswith(b"\x89PNG")
+    svg = running.ask("GET", "api/export/graph.svg")[2]
+    assert b"<svg" in svg[:500]
+    assert all(name in svg.decode() for name in ("alpha", "beta", "gamma", "delta"))
+    _, headers, content = running.ask("GET", "api/export/everything.zip")
+    assert headers["content-type"] == "application/zip"
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        assert archive.testzip() is None
+        names = set(archive.namelist())
+        assert {"a_table.csv", "fit.py", "command.txt", "knowledge.json", "left_out.txt",
+                "run/report.html", "run/graph.png", "run/adjacency.csv"} <= names  # fmt: skip
+        assert archive.read("a_table.csv") == csv(two_groups.drop(columns="batch"))
+        assert archive.read("fit.py") == running.ask("GET", "api/export/fit.py")[2]
+        assert archive.read("run/graph.png")[:4] == b"\x89PNG"
+    tetrad = running.ask("GET", "api/export/knowledge.txt")[2].decode()
+    assert re.search(r"forbiddirect\s+alpha delta", tetrad)
+    assert re.search(r"addtemporal\s+1 alpha\s+2 delta", tetrad)
+
+
+def test_a_session_in_a_folder_comes_back_with_its_fits(begun, two_groups, tmp_path):
+    first = begun(tmp_path)
+    first.load("t.csv", csv(two_groups.drop(columns="batch")))
+    first.post("fit")
+    first.wait(lambda now: now["fit"] and not now["fit"]["quick"])
+    first.post("step", step={"do": "forbid", "edges": [["alpha", "beta"]]})
+    left = first.wait(lambda now: not now["fit"]["quick"] and not now["stale"])
+    first.close()
+    again = begun(tmp_path)
+    state = again.state()
+    assert state["asked"]
+    assert state["fit"] == left["fit"]
+    assert state["fit_id"] == left["fit_id"]
+    assert state["recipe"]["forbidden"] == [["alpha", "beta"]]
+    _, state = again.post("go", at=0)
+    assert ["alpha", "beta"] in edges_of(state)
+    assert not state["fit"]["quick"]
+    _, found = again.post("rows", choice={"heaviest": 0.05})
+    assert found["count"] == 20

@@ -208,3 +208,59 @@ def test_a_table_is_read_by_one_process_and_mapped_by_the_next(messy, tmp_path, 
         assert one.X.names == ("x0", "x 1", "x3")
         assert one.groups == known["sex"].tolist()
         assert one.sample_weight[:5].tolist() == [1, 1, 1, 0, 1]
+
+
+def nats(X, edges):
+    """The log-likelihood of a Gaussian graph less the price of its edges, by least squares."""
+    n, d = X.shape
+    found = -(0.5 * np.log(n) + np.log(d)) * edges.sum()
+    for j in range(d):
+        Z = np.column_stack([np.ones(n), X[:, edges[:, j]]])
+        left = X[:, j] - Z @ np.linalg.lstsq(Z, X[:, j], rcond=None)[0]
+        found -= 0.5 * n * (np.log(2 * np.pi * np.mean(left**2)) + 1)
+    return found
+
+
+def test_what_a_constraint_costs_is_what_the_fit_without_it_gains(tmp_path):
+    rng = np.random.default_rng(3)
+    X = (
+        rng.normal(size=(600, 4))
+        * [1, 0.3, 1, 0.3]
+        @ np.linalg.inv(np.eye(4) - 1.2 * np.eye(4, k=1))
+    )
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    path = tmp_path / "table.csv"
+    frame.to_csv(path, index=False)
+    recipe = recipe_of([
+        {"do": "learner", "name": "Linear", "around": {"weighting": "uniform"}},
+        {"do": "forbid", "edges": [["b", "c"], ["c", "b"]]},
+        {"do": "require", "edges": [["d", "a"]]},
+    ])  # fmt: skip
+    bench = Bench(tmp_path)
+    bench.fit(recipe, path, lambda _: None, "whole")
+    told = bench.costs(recipe, path, lambda _: None, "whole")
+    assert [one["kind"] for one in told] == ["forbidden", "forbidden", "required"]
+    constrained = nats(X, recipe.model().fit(frame).adjacency_matrix_.to_numpy() != 0)
+    for one, (what, without) in zip(told, recipe.without_each(), strict=True):
+        free = nats(X, without.model().fit(frame).adjacency_matrix_.to_numpy() != 0)
+        assert one["edge"] == what["edge"]
+        assert one["cost"] == pytest.approx(free - constrained, abs=1e-3)
+        assert one["cost"] > 4
+
+
+def test_a_first_answer_leaves_variables_where_they_are(messy, tmp_path):
+    steps = [{"do": "settings", "drop": ["id", "x2", "sex"]}]
+    bench, plain = Bench(tmp_path), recipe_of(steps)
+    whole = bench.fit(plain, messy, lambda _: None, "whole")
+    first = whole["graph"]["edges"][0]
+    names = {node["id"]: node["name"] for node in whole["graph"]["nodes"]}
+    ends = [names[first["source"]], names[first["target"]]]
+    asked = recipe_of([*steps, {"do": "turn", "edges": [ends]}])
+    quick = bench.quick(asked, messy, lambda _: None, "next", "whole")
+    places = [(node["name"], node["x"], node["y"]) for node in whole["graph"]["nodes"]]
+    assert [(node["name"], node["x"], node["y"]) for node in quick["graph"]["nodes"]] == places
+    ids = {edge["id"] for edge in quick["graph"]["edges"]}
+    assert first["id"] not in ids
+    assert f"e{first['target'][1:]}-{first['source'][1:]}" in ids
+    alone = bench.quick(asked, messy, lambda _: None, "next", "")  # without a fit before it
+    assert {edge["id"] for edge in alone["graph"]["edges"]} == ids

@@ -11,7 +11,6 @@ from selenium.common.exceptions import (  # noqa: E402
     ElementNotInteractableException,
     NoSuchElementException,
     StaleElementReferenceException,
-    TimeoutException,
 )
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
@@ -59,11 +58,11 @@ class Page:
     def run(self, code, *arguments):
         return self.driver.execute_script(code, *arguments)
 
-    def until(self, condition, seconds=30):
+    def until(self, condition, seconds=120):
         found = WebDriverWait(self.driver, seconds, 0.05).until
         return found(lambda _: self.run(f"return {condition}"), f"in vain: {condition}")
 
-    def still(self, act, seconds=30):
+    def still(self, act, seconds=120):
         """Do it; if the page was drawn again meanwhile, as it is after every answer, once more."""
         end = time.monotonic() + seconds
         while True:
@@ -83,7 +82,7 @@ class Page:
     def text(self, css):
         return self.still(lambda: self.at(css).text)
 
-    def shows(self, css, text, seconds=30):
+    def shows(self, css, text, seconds=120):
         """Wait until the text is seen there."""
         found = WebDriverWait(self.driver, seconds, 0.05).until
         found(lambda _: text in self.text(css), f"{css} never shows {text!r}")
@@ -137,9 +136,9 @@ class Page:
 
     def until_edges(self, test):
         """Wait for a graph whose edges pass."""
-        WebDriverWait(self.driver, 30, 0.05).until(lambda _: test(self.edges()))
+        WebDriverWait(self.driver, 120, 0.05).until(lambda _: test(self.edges()))
 
-    def tab_to(self, test, most=150):
+    def tab_to(self, test, most=400):
         """Press the tab key until the focused element passes; ``e`` is the element."""
         for _ in range(most):
             if self.run(f"const e = document.activeElement; return Boolean({test})"):
@@ -148,16 +147,10 @@ class Page:
         raise AssertionError(f"the tab key does not lead to {test}")
 
     def enter(self, test, condition):
-        """Tab to the element and press Enter until it took effect; a focus can be lost when the
-        page is drawn again between the two keys."""
-        for patience in (10, 10, 30):
-            self.tab_to(test)
-            self.press(Keys.ENTER)
-            try:
-                return self.until(condition, patience)
-            except TimeoutException:
-                pass
-        raise AssertionError(f"Enter on {test} never led to {condition}")
+        """Tab to the element and press Enter; what is drawn again meanwhile keeps the focus."""
+        self.tab_to(test)
+        self.press(Keys.ENTER)
+        self.until(condition)
 
     def log(self):
         return [line["message"] for line in self.driver.get_log("browser")]
@@ -389,3 +382,55 @@ def test_on_a_phone_nothing_is_cut_off(fitted, running):
     page.click_edge("alpha", "beta")
     assert page.button("Forbid", "#details").is_displayed()
     assert page.log() == []
+
+
+DROP = """
+const data = new DataTransfer(), drop = document.getElementById('drop');
+data.items.add(new File([arguments[0]], 'dropped.csv'));
+for (const name of ['dragenter', 'dragover', 'drop']) {
+  const event = new DragEvent(name, { dataTransfer: data, bubbles: true, cancelable: true });
+  drop.dispatchEvent(event);
+  if (!event.defaultPrevented) { throw new Error(`${name} would leave the page`); }
+}
+"""
+
+
+def test_a_file_is_dropped_onto_the_page(page, running, two_groups):
+    running.load("before.csv", two_groups.to_csv(index=False).encode())
+    page.open(running)
+    page.until("document.querySelectorAll('.card').length === 5")
+    page.run(DROP, two_groups[["alpha", "beta"]].to_csv(index=False))
+    page.shows("#title", "dropped.csv")
+    page.until("document.querySelectorAll('.card').length === 2")
+    assert not page.run("return document.querySelector('.drop.over, .drop.loading')")
+    page.run(DROP.replace("dropped.csv", "dropped.exe"), "no table")
+    page.shows("#error", "does not end in")
+    page.shows("#title", "dropped.csv")
+
+
+def test_what_somebody_uses_stays_while_the_page_is_drawn_again(page, running, two_groups):
+    running.load("t.csv", two_groups.to_csv(index=False).encode())
+    page.open(running)
+    page.until("document.querySelectorAll('.card').length === 5")
+    running.wait(lambda now: now["findings"])
+    page.until("!document.getElementById('findings').textContent.includes('being checked')")
+    held = "document.querySelector('select[aria-label=\"Change alpha\"]')"
+    page.run(f"window.held = {held}; held.focus()")
+    running.post("step", step={"do": "groups", "column": "batch"})
+    page.until("document.getElementById('columns').textContent.includes('labels of groups')")
+    assert page.run(f"return document.activeElement === window.held && {held} === window.held")
+    running.post("step", step={"do": "transform", "column": "alpha", "by": "asinh"})
+    page.until(f"{held}.value === 'asinh'")
+    assert page.run(f"return document.activeElement === {held}")  # another one, made in its place
+    running.post("fit")
+    page.go("graph")
+    page.until(SETTLED)
+    page.run("window.cause = document.getElementById('cause').options[0]")
+    page.run("document.querySelector('#edges tbody tr').focus()")
+    focused = page.run("return document.activeElement.dataset.edge")
+    running.post("bootstrap", resamples=3)
+    page.until("document.getElementById('doubt').textContent.includes('3 resamples')")
+    assert page.run("return document.activeElement.dataset.edge") == focused
+    running.post("step", step={"do": "forbid", "edges": [["alpha", "delta"]]})
+    page.until("document.querySelector('#known').textContent.includes('costs')")
+    assert page.run("return document.getElementById('cause').options[0] === window.cause")

@@ -109,6 +109,7 @@ class Bench:
         self._model = (key, model) if seconds > SLOW else None
         self._keep(key, model)
         told = fit_told(recipe, model, table, seconds, some_rows(table.X.values))
+        self.shelf.put_fit(key, json_of(told | {"quick": False}))
         return told | {"quick": False}
 
     def quick(
@@ -116,7 +117,7 @@ class Bench:
     ) -> dict[str, Any] | None:
         """The graph with the weights of an earlier fit, or equal ones, from one search.
 
-        None where even that takes long.
+        None where even that takes long.  What noise there is was decided by the earlier fit too.
         """
         begun = time.monotonic()
         table = self.table(recipe, path)
@@ -124,7 +125,8 @@ class Bench:
         if model is None:
             return None
         model.fit(table.X, sample_weight=table.sample_weight)
-        told = fit_told(recipe, model, table, time.monotonic() - begun)
+        earlier = self.shelf.fit(before)
+        told = fit_told(recipe, model, table, time.monotonic() - begun, before=earlier)
         return told | {"quick": True, "kept": bool(before)}
 
     def costs(
@@ -261,6 +263,7 @@ class Bench:
         None if some rows had none then, and where a fit is slow even so.
         """
         from rescore.learners.rescore import ReScore
+        from rescore.solvers.noise import EQUAL, SHAPED, UNEQUAL
         from rescore.weightings.fixed import Kept, Uniform
 
         kind, kept = load_learner(recipe.learner), self.shelf.rows(before)
@@ -271,7 +274,13 @@ class Bench:
         weights = np.ones(1) if kept is None else _cut(kept, used, d)
         if weights is None:
             return None
-        given = recipe.learner_settings()
+        given, earlier = recipe.learner_settings(), self.shelf.fit(before)
+        if (
+            earlier
+            and recipe.learner in PRICED
+            and earlier["hypothesis"] in (EQUAL, UNEQUAL, SHAPED)
+        ):
+            given.setdefault("noise", earlier["hypothesis"])
         if "n_starts" in kind._get_param_names():
             given["n_starts"] = 1
         known = {} if recipe.knowledge == Knowledge() else {"knowledge": recipe.knowledge}
@@ -365,6 +374,8 @@ def end_with(parent: int, every: float = 1.0) -> None:
 def main() -> None:
     """Answer one line after the other until there are no more."""
     end_with(int(sys.argv[2]))
+    if hasattr(os, "nice"):
+        os.nice(int(sys.argv[3]))  # what may take long makes way
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever libraries print is no answer
     bench = Bench(Path(sys.argv[1]))

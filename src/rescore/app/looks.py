@@ -250,9 +250,9 @@ def likelihood_of(model: Any, table: Input) -> float:
 
 
 def fit_told(
-    recipe: Recipe, model: Any, table: Input, seconds: float, rows: Any = None
+    recipe: Recipe, model: Any, table: Input, seconds: float, rows: Any = None, before: Any = None
 ) -> dict[str, Any]:
-    """The graph and the figures of a fit, for the page."""
+    """The graph and the figures of a fit, for the page; variables stay where they were before."""
     from rescore.reports.graph_data import graph_data
     from rescore.reports.run import Run
     from rescore.verdicts import trust
@@ -267,7 +267,7 @@ def fit_told(
     w, loss = model.sample_weight_.to_numpy(), model.row_losses_.to_numpy()
     many = MOST_ROWS if rows is not None else FEW_ROWS
     return {
-        "graph": graph_data(run),
+        "graph": graph_data(run, before["graph"] if before else None),
         "likelihood": likelihood_of(model, table),
         "edges": len(run.edges),
         "seconds": round(seconds, 3),
@@ -275,6 +275,7 @@ def fit_told(
         "converged": diagnostics["converged"],
         "trust": trust(run.edges),
         "noise": (diagnostics.get("noise") or {}).get("summary", ""),
+        "hypothesis": (diagnostics.get("noise") or {}).get("hypothesis"),
         "weighting": json.loads(json_of(weighting)),
         "effective": diagnostics["effective_rows"],
         "warnings": [printable(one["message"], 500) for one in diagnostics["warnings"]],

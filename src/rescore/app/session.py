@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rescore import __version__
 from rescore.app.recipe import SEED, Recipe, Step, recipe_of, told
 from rescore.known_edges import Knowledge
 from rescore.learners import RECOMMENDED, load_learner, option_word
@@ -70,6 +71,7 @@ class Session:
         self.source = ""  # the name of the table's file, as it was called
         self.digest = ""  # of its bytes
         self.places: dict[str, list[float]] = {}  # of variables that were moved
+        self._lines: list[dict[str, Any]] = []  # of the history, as far as they are known
         if (folder / FILE).is_file():
             self._open()
 
@@ -98,7 +100,7 @@ class Session:
 
     def load(self, name: str) -> None:
         """Begin anew with the table whose bytes are in `table`, and whose file had that name."""
-        self.source, self.steps, self.at, self.places = name, [], 0, {}
+        self.source, self.steps, self.at, self.places, self._lines = name, [], 0, {}, []
         with self.table.open("rb") as file:
             self.digest = hashlib.file_digest(file, "sha256").hexdigest()
         self._save()
@@ -109,6 +111,7 @@ class Session:
             raise ValueError(f"There are {MOST_STEPS} steps already. Export, and begin anew.")
         steps = [*self.steps[: self.at], dict(step)]
         recipe_of(steps)
+        del self._lines[self.at :]
         self.steps, self.at = steps, len(steps)
         self._save()
 
@@ -126,11 +129,10 @@ class Session:
 
     def history(self) -> list[dict[str, Any]]:
         """Every step in words, whether it holds, and the name of the fit it led to."""
-        return [
-            {"told": told(step), "holds": k < self.at,
-             "key": recipe_of(self.steps[: k + 1]).key(self.digest)}
-            for k, step in enumerate(self.steps)
-        ]  # fmt: skip
+        for k in range(len(self._lines), len(self.steps)):
+            key = recipe_of(self.steps[: k + 1]).key(self.digest)
+            self._lines.append({"told": told(self.steps[k]), "key": key})
+        return [line | {"holds": k < self.at} for k, line in enumerate(self._lines)]
 
     def _save(self) -> None:
         data = {
@@ -191,6 +193,18 @@ class Shelf:
         """Of a fit: the losses of every cell, and what there is of every row."""
         self._write(key, "losses.npy", lambda file: np.save(file, losses))
         self._write(key, "rows.npz", lambda file: np.savez(file, **rows))
+
+    def put_fit(self, key: str, told: str) -> None:
+        """What a page shows of a fit, as JSON."""
+        kept = f'{{"version": "{__version__}", "told": {told}}}'
+        self._write(key, "fit.json", lambda file: file.write(kept.encode()))
+
+    def fit(self, key: str) -> dict[str, Any] | None:
+        """The same, if it is there and this version has made it."""
+        if not key or not self.place(key, "fit.json").is_file():
+            return None
+        kept = json.loads(self.place(key, "fit.json").read_text(encoding="utf-8"))
+        return dict(kept["told"]) if kept["version"] == __version__ else None
 
     def rows(self, key: str, name: str = "rows.npz") -> dict[str, Any] | None:
         """Arrays by their names, if they are there."""

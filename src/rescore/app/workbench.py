@@ -18,8 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rescore.app.recipe import Recipe
-from rescore.app.session import Session
+from rescore.app.recipe import Recipe, recipe_of
+from rescore.app.session import Session, Shelf
 
 __all__ = ["DiedError", "Workbench", "Worker"]
 
@@ -39,8 +39,8 @@ class DiedError(RuntimeError):
 class Worker:
     """A process that does one job after the other, and is started when the first one comes."""
 
-    def __init__(self, name: str, folder: Path) -> None:
-        self.name, self.folder = name, folder
+    def __init__(self, folder: Path, makes_way: int = 0) -> None:
+        self.folder, self.makes_way = folder, makes_way  # to other processes, as `nice` counts
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
 
@@ -76,7 +76,8 @@ class Worker:
             pipe = asyncio.subprocess.PIPE
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "rescore.app.jobs", str(self.folder), str(os.getpid()),
-                stdin=pipe, stdout=pipe, limit=LONGEST_LINE, start_new_session=True,
+                str(self.makes_way), stdin=pipe, stdout=pipe, limit=LONGEST_LINE,
+                start_new_session=True,
             )  # fmt: skip
         return self._process
 
@@ -125,7 +126,7 @@ class Workbench:
 
     def __init__(self, folder: Path) -> None:
         self.session = Session(folder)
-        self.desk, self.bench = Worker("desk", folder), Worker("bench", folder)
+        self.desk, self.bench = Worker(folder), Worker(folder, makes_way=5)
         self.asked = False  # whether a fit was asked for; from then on every step refits
         self.version = 0
         self.fits: OrderedDict[str, dict[str, Any]] = OrderedDict()  # by the name of the fit
@@ -135,12 +136,25 @@ class Workbench:
         self._tasks: dict[str, tuple[str, asyncio.Task[None]]] = {}
         self._full: list[tuple[str, str]] = []  # whole fits in their order, and their rows
         self._listeners: set[asyncio.Queue[str]] = set()
+        self._recall()
 
     async def open(self) -> None:
         """Begin to look at the table, and let both processes load what they will need."""
         if self.session.source:
             self._look()
         self._start("warm up", "", self._warm)
+
+    def _recall(self) -> None:
+        """The fits of a session that was begun another day."""
+        shelf, session = Shelf(self.session.folder), self.session
+        for k in range(max(0, len(session.steps) - MOST_KEPT), len(session.steps) + 1):
+            recipe = recipe_of(session.steps[:k])
+            key = recipe.key(session.digest)
+            found = shelf.fit(key)
+            if found is not None:
+                self._remember(key, found)
+                self._full.append((key, self._weights(recipe)))
+        self.asked = bool(self.fits)
 
     async def close(self) -> None:
         """End all that is running."""
@@ -369,6 +383,8 @@ class Workbench:
         for worker in (self.bench, self.desk):
             with suppress(ValueError, DiedError):
                 await worker.run("warm_up")
+        if self.asked:  # as a session was left another day
+            await self._follow()
 
     def _remember(self, key: str, found: dict[str, Any]) -> None:
         self.fits[key] = found

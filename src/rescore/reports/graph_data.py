@@ -1,5 +1,6 @@
 """The graph as the page's script draws it: boxes, curves, and what is known of every edge."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,18 @@ from rescore.text import printable
 __all__ = ["graph_data"]
 
 PIXELS = 96  # in an inch
+STRAIGHT = {"leaves": [0, 0], "enters": [0, 0], "along": [0.5], "aside": [0]}  # as `_drawn`
 SHOWN = (  # of the table of edges
     "low", "high", "explains", "directed", "by", "stability", "direction", "survives", "known",
     "verdict", "why",
 )  # fmt: skip
 
 
-def graph_data(run: Run) -> dict[str, Any]:
+def graph_data(run: Run, like: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Nodes and edges in pixels, y downwards, and some rows, as plain data for JSON.
+
+    With the data of an earlier graph of the same variables these stay where they are there, which
+    saves most of the time; edges that it had not are straight.
 
     Examples
     --------
@@ -31,19 +36,34 @@ def graph_data(run: Run) -> dict[str, Any]:
     (['x0'], [])
     """
     names = text_names(run.model)
-    found = placed(run.model.adjacency_matrix_, names)
     place = {name: k for k, name in enumerate(names)}
     known = {(place[line["cause"]], place[line["effect"]]): line for line in _lines(run)}
+    nodes, routes = _new_places(run, names) if like is None else _same_places(run, like)
     return {
         "height": round(HEIGHT * PIXELS, 1),
-        "nodes": [_node(found, j, name) for j, name in enumerate(names)],
-        "edges": [_described(run, e) | known[e] | _drawn(found, e) for e in found.routes],
+        "nodes": nodes,
+        "edges": [_described(run, e) | known[e] | routes[e] for e in routes],
         "gone": [_described(run, edge) for edge in _gone(run)],
-        "labelled": len(found.routes) <= LABELLED_EDGES,
+        "labelled": len(routes) <= LABELLED_EDGES,
         "compared": run.plain is not None,
         "linear": run.model.equations_.kind == "linear",
         "rows": _rows(run),
     }
+
+
+def _new_places(run: Run, names: list[str]) -> tuple[list[dict[str, Any]], dict[Edge, Any]]:
+    found = placed(run.model.adjacency_matrix_, names)
+    nodes = [_node(found, j, name) for j, name in enumerate(names)]
+    return nodes, {edge: _drawn(found, edge) for edge in found.routes}
+
+
+def _same_places(run: Run, like: Mapping[str, Any]) -> tuple[list[dict[str, Any]], dict[Edge, Any]]:
+    there = run.model.adjacency_matrix_.to_numpy() != 0
+    joined = there.any(axis=0) | there.any(axis=1)
+    nodes = [node | {"isolated": not joined[j]} for j, node in enumerate(like["nodes"])]
+    bends = {edge["id"]: {word: edge[word] for word in STRAIGHT} for edge in like["edges"]}
+    edges = [(i, j) for i, j in np.argwhere(there).tolist()]
+    return nodes, {(i, j): bends.get(f"e{i}-{j}", STRAIGHT) for i, j in edges}
 
 
 def _lines(run: Run) -> list[dict[str, Any]]:

@@ -12,6 +12,23 @@ function problem(text) {
   line.hidden = !text;
 }
 
+// What is the same stays the very element that it was, so that nobody loses the focus, a list that
+// is open or a text half written; what is made anew gets back the focus that it had.
+export function anew(box, ...parts) {
+  const held = box.contains(document.activeElement) ? document.activeElement : null;
+  const nodes = parts.map((part) => (typeof part === "string" ? new Text(part) : part));
+  const before = [...box.childNodes];
+  nodes.forEach((node, k) => {
+    if (!before[k]) { box.append(node); return; }
+    const typing = held?.matches("input") && before[k].contains(held);
+    if (!typing && !before[k].isEqualNode(node)) { before[k].replaceWith(node); }
+  });
+  for (const node of before.slice(nodes.length)) { node.remove(); }
+  if (!held || held.isConnected) { return; }
+  const name = (one) => one.dataset.key ?? one.ariaLabel ?? one.textContent;
+  [...box.querySelectorAll(held.tagName)].find((one) => name(one) === name(held))?.focus({ preventScroll: true });
+}
+
 async function answer(response) {
   const data = await response.json().catch(() => ({ error: "The workbench gave no answer." }));
   if (!response.ok) { throw new Error(data.error ?? `It failed (${response.status}).`); }

@@ -1,5 +1,5 @@
 // The graph: fitted, asked, told what is known; variables stay where they are.
-import { get, post, step, store } from "./api.js";
+import { anew, get, post, step, store } from "./api.js";
 import { renderKnowledge } from "./knowledge.js";
 const { made, number, percent } = edgeDetails;
 
@@ -90,15 +90,15 @@ function update(graph, changes) {
     graph.nodes.every((node) => cy.getElementById(node.id).data("name") === node.name);
   if (!same) { start(graph, {}); return; }
   cy.batch(() => {
-    const near = new Set(cy.edges(".near").map((edge) => edge.id()));
-    cy.remove(cy.edges());
-    cy.add(graph.edges.map((edge) => {
-      const bend = routes[edge.id];
+    const stay = new Set(graph.edges.map((edge) => edge.id));
+    cy.remove(cy.edges().filter((edge) => !stay.has(edge.id())));
+    for (const edge of graph.edges) {
+      const bend = routes[edge.id], there = cy.getElementById(edge.id);
       const way = bend ? { leaves: bend.leaves, enters: bend.enters, along: bend.along,
                            aside: bend.aside } : {};
-      const straight = !bend || near.has(edge.id) ? "near" : "";
-      return { data: { ...edge, ...way, routed: 1 }, classes: straight };
-    }));
+      const data = { ...edge, ...way, routed: 1 };
+      if (there.nonempty()) { there.data(data); } else { cy.add({ data, classes: bend ? "" : "near" }); }
+    }
     cy.add(changes.gone.map((edge) => ({
       data: { ...edge, id: `gone ${edge.id}`, verdict: null }, classes: "gone" })));
     const joined = new Set(graph.edges.flatMap((edge) => [edge.source, edge.target]));
@@ -113,14 +113,16 @@ function paint(changes) {
   view.cy.batch(() => view.cy.edges("[routed]").forEach((edge) => {
     const straight = edge.hasClass("near") ? "near" : "";
     const off = wanted && edge.data("verdict") !== wanted ? "out" : "";
-    edge.classes(`${classOf(edge.data()) ?? ""} ${straight} ${marks[edge.id()] ?? ""} ${off}`);
+    const names = [classOf(edge.data()), straight, marks[edge.id()], off].filter(Boolean);
+    const now = edge.classes().filter((name) => name !== "dim" && name !== "chosen");
+    if (now.sort().join() !== [...names].sort().join()) { edge.classes(names); }
   }));
   view.mark(chosen);
   view.rest();
   const entries = Object.entries(legend);
   if (changes?.added.length) { entries.push(["new", "new since the graph before"]); }
   if (changes?.gone.length) { entries.push(["gone", "gone since"]); }
-  at("legend").replaceChildren(...entries.map(([name, text]) => {
+  anew(at("legend"), ...entries.map(([name, text]) => {
     const item = made("li", undefined, name);
     item.append(made("i"), text);
     return item;
@@ -128,9 +130,10 @@ function paint(changes) {
 }
 
 function tiles() {
-  at("tiles").replaceChildren(...Object.entries(WORDS).map(([word, name]) => {
+  anew(at("tiles"), ...Object.entries(WORDS).map(([word, name]) => {
     const tile = made("button", undefined, `tile ${name}`);
     tile.type = "button";
+    tile.dataset.key = word;
     tile.append(made("strong", String(data.edges.filter((edge) => edge.verdict === word).length)), ` ${word}`);
     tile.setAttribute("aria-pressed", wanted === word);
     tile.addEventListener("click", () => {
@@ -142,7 +145,7 @@ function tiles() {
 }
 
 function list() {
-  const head = made("thead"), body = made("tbody"), row = made("tr");
+  const head = made("thead"), row = made("tr"), body = at("edges").tBodies[0] ?? made("tbody");
   for (const [text, name] of [["cause"], [""], ["effect"], ["coefficient", "num"], ["told by"], ["resamples", "num"], ["verdict"]]) {
     row.append(made("th", text, name));
   }
@@ -150,9 +153,9 @@ function list() {
   const { names, badge } = edgeDetails(data, choose);
   const edges = data.edges.filter((edge) => !wanted || edge.verdict === wanted)
     .sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
-  for (const edge of edges) {
+  const lines = edges.map((edge) => {
     const line = made("tr"), last = made("td");
-    line.dataset.edge = edge.id;
+    line.dataset.edge = line.dataset.key = edge.id;
     line.tabIndex = 0;
     last.append(badge(edge));
     line.append(made("td", names[edge.source], "name"), made("td", edge.directed ? "→" : "—"),
@@ -163,9 +166,10 @@ function list() {
     line.addEventListener("keydown", (event) => {
       if (event.key === "Enter") { choose(edge.id); at("details").focus(); }
     });
-    body.append(line);
-  }
-  at("edges").replaceChildren(head, body);
+    return line;
+  });
+  anew(body, ...lines);
+  anew(at("edges"), head, body);
 }
 
 function action(text, what, told) {
@@ -182,7 +186,7 @@ function details() {
   const { ofEdge, ofNode, names } = edgeDetails(data, choose);
   panel.classList.toggle("quiet", !edge && !names[chosen]);
   if (!edge) {
-    panel.replaceChildren(...(names[chosen] ? ofNode(chosen)
+    anew(panel, ...(names[chosen] ? ofNode(chosen)
       : [made("p", "Click an edge to forbid, require or turn it, a variable for its causes and effects.", "soft")]));
     return;
   }
@@ -199,7 +203,7 @@ function details() {
                         "Nothing is known of it"));
   }
   const [title, ...rest] = ofEdge(edge);
-  panel.replaceChildren(title, tools, ...rest);
+  anew(panel, title, tools, ...rest);
 }
 
 function ofState(state, fit) {
@@ -213,18 +217,18 @@ function ofState(state, fit) {
   line.hidden = !text;
   line.className = `status ${wrong || (fit && !fit.converged) ? "bad" : "neutral"}`;
   at("trust").textContent = fit ? (state.stability?.trust ?? fit.trust) : "";
-  const doubt = state.stability;
-  at("doubt").replaceChildren();
-  if (!fit) { return; }
-  at("doubt").append(doubt
+  const doubt = state.stability, parts = [];
+  if (!fit) { anew(at("doubt")); return; }
+  parts.push(doubt
     ? `${doubt.done} resamples fitted${doubt.done < doubt.of ? ` of ${doubt.of}` : ""}: wider lines come back more often where the width is stability. `
     : fit.quick ? "" : "Not resampled yet. ");
   if (!fit.quick && !state.busy.bootstrap) {
     const more = made("button", doubt ? "Resample 200 times" : "Resample 50 times");
     more.type = "button";
     more.addEventListener("click", () => post("bootstrap", { resamples: doubt ? 200 : 50 }).catch(() => {}));
-    at("doubt").append(more);
+    parts.push(more);
   }
+  anew(at("doubt"), ...parts);
 }
 
 async function ofLearner(recipe) {
@@ -238,7 +242,7 @@ async function ofLearner(recipe) {
     }
   }
   if (document.activeElement !== select) { select.value = recipe.learner; }
-  at("weighting").value = recipe.around.weighting ?? "";
+  if (document.activeElement !== at("weighting")) { at("weighting").value = recipe.around.weighting ?? ""; }
   const one = learners.find((each) => each.name === recipe.learner);
   at("learner-told").textContent = one.told + (one.groups && !recipe.groups
     ? " It needs groups of rows: choose a column of labels in the table." : "");
@@ -306,7 +310,7 @@ function draw(state, fit) {
   }
   drawn = store.fitId;
   document.body.dataset.graph = store.fitId;
-  at("variables").replaceChildren(...graph.nodes.map((node) => {
+  anew(at("variables"), ...graph.nodes.map((node) => {
     const option = made("option");
     option.value = node.name;
     return option;

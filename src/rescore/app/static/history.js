@@ -1,11 +1,11 @@
 // Every step with its fit, and what repeats all of it elsewhere.
-import { go, store } from "./api.js";
+import { anew, go, store } from "./api.js";
 const { made } = edgeDetails;
 
 const page = document.getElementById("page-history");
 const FILES = { "report.html": "Report", "graph.svg": "Graph as SVG", "graph.png": "Graph as PNG",
   "knowledge.json": "Knowledge as JSON", "knowledge.txt": "Knowledge for Tetrad", "everything.zip": "Everything in one archive" };
-let seen = "";
+let seen = "", trails = null;
 
 function line(told, fit, before, holds, place) {
   const row = made("li", undefined, holds ? "" : "undone"), jump = made("button", told, "step name");
@@ -28,11 +28,12 @@ function copied(title, name) {
   save.href = `api/export/${name}`;
   save.download = name;
   text.tabIndex = 0;
-  fetch(`api/export/${name}`).then((answer) => answer.text()).then((words) => { text.textContent = words; });
   const tools = made("div", undefined, "buttons");
   tools.append(copy, save);
   box.append(head, text, tools);
-  return box;
+  const read = () => fetch(`api/export/${name}`).then((answer) => answer.text())
+    .then((words) => { if (text.textContent !== words) { text.textContent = words; } }).catch(() => {});
+  return { box, read };
 }
 
 export function render({ state }) {
@@ -58,7 +59,9 @@ export function render({ state }) {
     link.download = name;
     files.append(link);
   }
-  page.replaceChildren(made("h2", "Steps"), made("p", "Click a step to go there; later ones wait until you do something else.", "soft small"), list,
-    made("h2", "Repeat it elsewhere"), copied("In Python", "fit.py"), copied("On the command line", "command.txt"),
+  trails ??= [copied("In Python", "fit.py"), copied("On the command line", "command.txt")];
+  for (const trail of trails) { trail.read(); }
+  anew(page, made("h2", "Steps"), made("p", "Click a step to go there; later ones wait until you do something else.", "soft small"), list,
+    made("h2", "Repeat it elsewhere"), ...trails.map((trail) => trail.box),
     made("h2", "Take it along"), files);
 }

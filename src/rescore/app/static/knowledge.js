@@ -1,9 +1,9 @@
 // What is known: a list with what each constraint costs, and tiers of variables.
-import { step, store } from "./api.js";
+import { anew, step } from "./api.js";
 const { made } = edgeDetails;
 
 const at = (id) => document.getElementById(id);
-let seen = "", tierSeen = "", focused = null, spare = 0;
+let seen = "", named = "", tierSeen = "", focused = null, spare = 0;
 
 const arrow = ([a, b]) => `${a} → ${b}`;
 const same = (a, b) => a[0] === b[0] && a[1] === b[1];
@@ -33,7 +33,7 @@ function list(recipe, costs) {
     lines.push(line(`${recipe.tiers.length} tiers`, cost(costs, "tiers"),
                     () => { spare = 0; step({ do: "tiers", tiers: [] }); }));
   }
-  at("known").replaceChildren(...(lines.length ? lines
+  anew(at("known"), ...(lines.length ? lines
     : [made("li", "Nothing yet. Click an edge of the graph, or choose two variables here.", "soft")]));
 }
 
@@ -113,10 +113,13 @@ function ofTiers(recipe, names) {
 
 export function renderKnowledge(state, fit, data) {
   const names = data.nodes.map((node) => node.name);
-  const key = JSON.stringify([state.recipe.forbidden, state.recipe.required, state.recipe.tiers, state.costs, names]);
+  const key = JSON.stringify([state.recipe.forbidden, state.recipe.required, state.recipe.tiers, state.costs]);
   if (key !== seen) {
     seen = key;
     list(state.recipe, state.costs);
+  }
+  if (named !== JSON.stringify(names)) {
+    named = JSON.stringify(names);
     for (const id of ["cause", "effect"]) {
       const select = at(id), now = select.value;
       select.replaceChildren(...names.map((name) => {

@@ -1,5 +1,5 @@
 // Which rows count: their weights, what sets some of them apart, the fit without them.
-import { post, step, store } from "./api.js";
+import { anew, post, step, store } from "./api.js";
 const { made, drawn, number, percent } = edgeDetails;
 
 const page = document.getElementById("page-rows");
@@ -77,7 +77,7 @@ function choices(fit) {
     }
   }
   for (const label of fit.labels ?? []) { list.push([label, { label }, `label ${label}`]); }
-  at("choices").replaceChildren(...list.map(([text, what, words]) => {
+  anew(at("choices"), ...list.map(([text, what, words]) => {
     const one = button(text, () => pick(what, words));
     one.setAttribute("aria-pressed", JSON.stringify(what) === JSON.stringify(choice));
     return one;
@@ -207,13 +207,13 @@ function bar(value, most, text, className) {
 }
 
 function show() {
-  at("acts").replaceChildren();
   if (!found || !found.count) {
+    anew(at("acts"));
     at("apart").textContent = "No rows are chosen.";
     for (const name of ["bars", "table", "scatter", "pair"]) { at(name).replaceChildren(); }
     return;
   }
-  at("acts").append(
+  anew(at("acts"),
     button(`Leave these ${found.count.toLocaleString("en")} rows out and refit`, () => step({ do: "exclude", rows: found.rows, why }), "primary"),
     button("Undo", () => document.getElementById("undo").click()));
   at("apart").textContent = sentence();
@@ -240,12 +240,12 @@ function pairs() {
     const of = Object.fromEntries(store.fit.graph.nodes.map((node) => [node.id, node.name]));
     pair = strongest ? [of[strongest.source], of[strongest.target]] : [names[0], names[names.length - 1]];
   }
-  at("pair").replaceChildren(...["across", "up"].map((word, k) => {
+  anew(at("pair"), ...["across", "up"].map((word, k) => {
     const label = made("label", `${word} `), select = made("select");
     for (const name of names) {
       const option = made("option", name);
       option.value = name;
-      option.selected = name === pair[k];
+      option.toggleAttribute("selected", name === pair[k]);
       select.append(option);
     }
     select.addEventListener("change", () => { pair[k] = select.value; pairs(); });

@@ -1,5 +1,5 @@
 // The table: its columns, what is wrong with it, repairs by a click.
-import { post, step, upload } from "./api.js";
+import { anew, post, step, upload } from "./api.js";
 const { made, drawn, number } = edgeDetails;
 
 const at = (id) => document.getElementById(id);
@@ -31,7 +31,7 @@ function choice(label, values, chosen, action) {
   for (const [value, text] of Object.entries(values)) {
     const option = made("option", text);
     option.value = value;
-    option.selected = value === chosen;
+    option.toggleAttribute("selected", value === chosen);
     select.append(option);
   }
   select.addEventListener("change", () => action(select.value));
@@ -54,7 +54,7 @@ function changed(column, by, tools) {
   const apply = button("Multiply", () => {
     if (factor.value !== "") { step({ do: "transform", column: column.name, by: factor.value }); }
   });
-  factor.addEventListener("keydown", (event) => { if (event.key === "Enter") { apply.click(); } });
+  factor.addEventListener("keydown", (event) => { if (event.key === "Enter") { factor.blur(); apply.click(); } });
   tools.replaceChildren(factor, apply);
   factor.focus();
 }
@@ -159,13 +159,6 @@ function settings(recipe, found) {
   return parts;
 }
 
-// What has the focus keeps it when it is made anew.
-function anew(box, ...parts) {
-  const label = box.contains(document.activeElement) && document.activeElement.ariaLabel;
-  box.replaceChildren(...parts);
-  if (label) { [...box.querySelectorAll("[aria-label]")].find((one) => one.ariaLabel === label)?.focus(); }
-}
-
 export function render({ state }) {
   const { columns, findings, recipe, errors, busy } = state;
   at("table").hidden = !state.source;
@@ -181,7 +174,7 @@ export function render({ state }) {
     : wrong ?? "The table is being read …";
   anew(at("findings"), ...(wrong && columns ? [made("p", wrong, "status bad")] : []),
        ...ofFindings(findings, busy));
-  at("table-settings").replaceChildren(...settings(recipe, findings));
+  anew(at("table-settings"), ...settings(recipe, findings));
   at("columns-title").hidden = !columns;
   anew(at("columns"), ...(columns?.columns ?? []).map((column) =>
     card(column, recipe, findings?.findings ?? [])));
