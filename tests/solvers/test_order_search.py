@@ -387,3 +387,21 @@ def test_a_set_of_parents_without_a_score_asks_for_no_more_room(monkeypatch):
     search = OrderSearch(S, np.full((2, 3), 50.0), free, nothing, penalty=2.0)
     monkeypatch.setattr(OrderSearch, "_grow", lambda *_: pytest.fail("more room"))
     assert is_dag(search.best(starts=1).edges)
+
+
+@pytest.mark.parametrize("K", [1, 2])
+@pytest.mark.parametrize("seed", range(4))
+def test_no_variable_has_a_better_place_where_the_search_ends(seed, K):
+    """Scored whole: what a move does not touch is not scored again while it is looked for."""
+    d = 12
+    _, tables = groups(d, K, seed)
+    S = np.array([np.cov(table.T) for table in tables])
+    search = OrderSearch(S, np.full((K, d), 600.0), *free(d), penalty=5.0)
+    found = search.improved(np.random.default_rng(seed).permutation(d))
+    for v in range(d):
+        rest = [u for u in found.order if u != v]
+        for place in range(d):
+            order = np.array([*rest[:place], v, *rest[place:]])
+            edges = np.zeros((d, d), dtype=np.bool_)
+            parts = search._compiled.chosen(search.scores, search._forest, order, edges)
+            assert not parts.sum() < found.score - 1e-5  # nan is a forest that is full

@@ -57,6 +57,7 @@ class Forest(NamedTuple):
     candidate: Ints  # the variable of a branch
     below: Ints  # the node it leads to; -1 before that is made
     used: Ints  # (2,) nodes and branches in use
+    matters: NDArray[np.bool_]  # (d, d), [j, i] whether i is on a branch of the tree of j so far
 
 
 def empty_forest(d: int, nodes: int, branches: int) -> Forest:
@@ -76,6 +77,7 @@ def empty_forest(d: int, nodes: int, branches: int) -> Forest:
         np.zeros(branches, dtype=np.int64),
         np.full(branches, -1),
         np.array([d, 0]),
+        np.zeros((d, d), dtype=np.bool_),
     )
 
 
@@ -271,7 +273,11 @@ def branch(forest: Any, node: int, gain: Any, kind: Any, least: float) -> bool:
     if forest.used[1] + many > forest.candidate.shape[0]:
         return False
     forest.first[node], forest.branches[node] = forest.used[1], many
+    root = node
+    while forest.above[root] >= 0:
+        root = forest.above[root]
     for i in range(d):
+        forest.matters[root, i] |= gain[i] > least
         if gain[i] > least:  # inserted among those found so far; equals stay in their order
             at = forest.used[1]
             while at > forest.first[node] and gain[forest.candidate[at - 1] % d] < gain[i]:
@@ -388,10 +394,12 @@ def least_score(scores: Any, forest: Any, j: int, before: Any) -> float:
 
 
 @compiled()
-def _totals(scores: Any, forest: Any, v: int, rest: Any, must: Any) -> Any:
+def _totals(scores: Any, forest: Any, v: int, rest: Any, must: Any, current: Any) -> Any:
     """The score of everything with v put before each of ``rest`` (d - 1,) in turn, or last.
 
-    Infinite where v would come before what ``must`` (d, d) precede it; nan without room.
+    Infinite where v would come before what ``must`` (d, d) precede it; nan without room.  A
+    variable in whose tree v is on no branch has its ``current`` score wherever v is, and v scores
+    differently behind u only if u is on a branch of its own: with many variables few matter.
     """
     d = len(rest) + 1
     before = np.zeros(d, dtype=np.bool_)
@@ -399,16 +407,23 @@ def _totals(scores: Any, forest: Any, v: int, rest: Any, must: Any) -> Any:
     waits = 0  # how many of those that must precede v are still to come
     for u in rest:
         waits += must[u, v]
+    here, changed = np.inf, True
     for p in range(d):
-        own[p] = least_score(scores, forest, v, before) if waits == 0 else np.inf
+        if waits == 0 and changed:
+            here, changed = least_score(scores, forest, v, before), False
+        own[p] = here
         if p == d - 1:
             break
         u = rest[p]
-        ahead[p + 1] = ahead[p] + least_score(scores, forest, u, before)
-        before[v] = True
-        behind[p] = least_score(scores, forest, u, before)
-        before[v] = False
+        without = behind[p] = current[u]
+        if forest.matters[u, v]:
+            without = least_score(scores, forest, u, before)
+            before[v] = True
+            behind[p] = least_score(scores, forest, u, before)
+            before[v] = False
+        ahead[p + 1] = ahead[p] + without
         before[u] = True
+        changed |= forest.matters[v, u]
         waits -= must[u, v]
         if must[v, u]:  # from here on v would come too late
             ahead[p + 1] = np.inf
@@ -420,6 +435,22 @@ def _totals(scores: Any, forest: Any, v: int, rest: Any, must: Any) -> Any:
 
 
 @compiled()
+def _rescored(scores: Any, forest: Any, order: Any, v: int, current: Any) -> bool:
+    """The ``current`` scores of v and of those to whom it matters, in this order; of all for -1.
+
+    False if there was no more room.
+    """
+    before = np.zeros(len(order), dtype=np.bool_)
+    for u in order:
+        if v < 0 or u == v or forest.matters[u, v]:
+            current[u] = least_score(scores, forest, u, before)
+            if np.isnan(current[u]):
+                return False
+        before[u] = True
+    return True
+
+
+@compiled()
 def improve(scores: Any, forest: Any, order: Any, must: Any) -> bool:
     """Move one variable at a time to its best place in ``order`` (d,), until none gains.
 
@@ -427,7 +458,10 @@ def improve(scores: Any, forest: Any, order: Any, must: Any) -> bool:
     """
     d = len(order)
     turns, rest = np.empty(d, dtype=np.int64), np.empty(d - 1, dtype=np.int64)
-    moved = True
+    current = np.empty(d)
+    moved = _rescored(scores, forest, order, -1, current)
+    if not moved:
+        return False
     while moved:
         moved = False
         for turn in range(d):
@@ -440,7 +474,7 @@ def improve(scores: Any, forest: Any, order: Any, must: Any) -> bool:
                 else:
                     rest[at] = order[p]
                     at += 1
-            totals = _totals(scores, forest, int(v), rest, must)
+            totals = _totals(scores, forest, int(v), rest, must, current)
             best = here
             for p in range(d):
                 if np.isnan(totals[p]):
@@ -451,6 +485,8 @@ def improve(scores: Any, forest: Any, order: Any, must: Any) -> bool:
                 for p in range(d):
                     order[p] = rest[p] if p < best else v if p == best else rest[p - 1]
                 moved = True
+                if not _rescored(scores, forest, order, int(v), current):
+                    return False
     return True
 
 

@@ -117,6 +117,12 @@ class OrderSearch:
             self._grow(2 * len(self._forest.added), 2 * len(self._forest.candidate))
         return edges
 
+    def touched_by(self, i: int) -> Mask:
+        """Variables (d,) whose parents may be others if i comes before them too: few of many."""
+        unseen = self._forest.first[: len(self.required)] < 0
+        found: Mask = self._forest.matters[:, i] | unseen
+        return found
+
     def local(self, j: int, parents: NDArray[np.intp]) -> tuple[float, Matrix, Matrix]:
         """½ Σ_k n_kj log v_kj of variable j, its coefficients, and v_kj (K,), in given units."""
         b, v = np.zeros(len(parents)), np.empty(len(self.S))

@@ -228,7 +228,7 @@ def screened_parents(S: Matrix, rows: float, allowed: Mask, required: Mask) -> M
         free = ~placed & ~before[~placed].any(axis=0)
         j = int(first_of(np.where(free, left, np.inf)[None], S[None], np.empty((1, 0, len(S))))[0])
         placed[j] = True
-        for v in np.flatnonzero(~placed & allowed[j] & (left > 0)):
+        for v in np.flatnonzero(~placed & allowed[j] & (left > 0) & search.touched_by(j)):
             parents[:, v] = search.parents(int(v), placed)
             left[v] = search.local(int(v), np.flatnonzero(parents[:, v]))[2][0]
     return parents
