@@ -192,3 +192,18 @@ def test_without_room_in_the_box_it_is_the_plain_learner():
 def test_bad_parameters_are_refused(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
         Environments(**bad)
+
+
+@pytest.mark.parametrize("seed", [1, 6])
+@pytest.mark.parametrize("columns", [["a", "b", "c"], ["b", "a", "c"], ["c", "b", "a"]])
+def test_one_changed_mechanism_is_not_told_as_changes_of_its_causes(seed, columns):
+    rng = np.random.default_rng(seed)
+    n, noise = 800, 0.6 * rng.normal(size=(2, 800))
+    a = rng.normal(size=n)
+    b = np.where(np.arange(n) < 240, -1.5, 1.0) * a + noise[0]
+    X = pd.DataFrame({"a": a, "b": b, "c": 0.8 * b + noise[1]})[columns]
+    model = ReScore(Linear()).fit(X)
+    told = model.diagnostics_["weighting"]
+    assert [change["variable"] for change in told["interventions"]] == ["b"]
+    assert told["groups"] == 2
+    assert set(model.causal_graph_.edges) == {("a", "b"), ("b", "c")}

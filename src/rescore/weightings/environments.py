@@ -18,10 +18,15 @@ from rescore.solvers.noise import Sample, looks_shaped, shape_gains, shaped_grap
 from rescore.solvers.order_search import Ordered, edge_price
 from rescore.validation import check_integer, check_number
 from rescore.weightings.mechanisms import (
+    Choice,
+    fewer_groups,
     grouped_order_search,
     merged,
     moments_of,
+    order_of,
+    other_targets,
     own_mechanisms,
+    searched_again,
     set_aside,
     shares_most,
 )
@@ -35,6 +40,8 @@ from rescore.weightings.regimes import description_length, sharpened, with_regim
 
 STARTS = 2  # of the order searches
 ROUNDS = 6  # of groups and graph in turn
+SAME = 0.1  # nats by which one description is no shorter than another
+CLOSER = 4  # other choices, the shortest, whose groups are found again
 FEW = 4  # groups at most at first, where the graph is yet to be found
 
 
@@ -96,6 +103,8 @@ class Environments:
             edges, parts = losses.edges(), (state.aside, state.own)
             members = sharpened(problem, edges, state.mixture.membership, *parts)
             found = self._described(problem, edges, members, *parts)
+            graph = Ordered(0.0, edges, order_of(edges))
+            found, _ = self._with_regimes(problem, found, graph)
             found = replace(found, regrouped=state.regrouped + 1)
         return found.weights, found
 
@@ -119,7 +128,7 @@ class Environments:
         if found.mixture.count == 1:
             graph = _of_any_noise(problem, graph)
             found = min(found, _one_group(problem, graph.edges), key=lambda one: one.cost)
-        return self._with_regimes(problem, graph, found)
+        return self._least_changed(problem, *self._with_regimes(problem, found, graph))
 
     def _follow(self, problem: Problem, graph: Ordered, most: int) -> tuple[Found, Ordered]:
         """Groups and graph in turn, until the graph repeats; then mechanisms of their own."""
@@ -149,7 +158,7 @@ class Environments:
         own, graph = own_mechanisms(problem, graph, groups, aside, nothing)
         return self._found(problem, graph.edges, found.mixture, aside, own), graph
 
-    def _with_regimes(self, problem: Problem, graph: Ordered, found: Found) -> Found:
+    def _with_regimes(self, problem: Problem, found: Found, graph: Ordered) -> tuple[Found, Mask]:
         """The same groups, and those of one changed mechanism that hide in the largest."""
         for _ in range(ROUNDS):
             members, K = found.mixture.membership, found.mixture.count
@@ -158,14 +167,34 @@ class Environments:
                 break
             new = np.zeros((more.shape[1] - K, len(graph.edges)), dtype=bool)
             aside, own = np.append(found.aside, new.any(axis=1)), np.vstack([found.own, new])
-            own, graph = own_mechanisms(problem, graph, moments_of(problem, more), aside, own)
+            own, then = own_mechanisms(problem, graph, moments_of(problem, more), aside, own)
             if not own[K:].any():
                 break
-            more = sharpened(problem, graph.edges, more, aside, own)
-            changed = self._described(problem, graph.edges, more, aside, own)
+            more = sharpened(problem, then.edges, more, aside, own)
+            changed = self._described(problem, then.edges, more, aside, own)
             if changed.cost >= found.cost:
                 break
-            found = changed
+            found, graph = changed, then
+        return found, graph.edges
+
+    def _least_changed(self, problem: Problem, found: Found, edges: Mask) -> Found:
+        """Changed mechanisms moved or taken back, and groups too, while that is shorter to say.
+
+        Seen against the arrow, one changed mechanism is two and makes groups of its own.
+        """
+        while found.own.any():
+            now = Choice(edges, found.mixture.membership, found.aside, found.own)
+            others = [*other_targets(problem, now), *fewer_groups(now)]
+            others.sort(key=lambda other: description_length(problem, *other))
+            tried = [(found, edges)]
+            for other in (now, *others[:CLOSER]):
+                better = searched_again(problem, other)
+                better = better._replace(members=sharpened(problem, *better))
+                tried.append((self._described(problem, *better), better.edges))
+            best = min(tried, key=lambda one: one[0].cost)
+            if best[0].cost > found.cost - SAME:
+                break
+            found, edges = best
         return found
 
     def _described(

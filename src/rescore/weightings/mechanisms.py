@@ -3,11 +3,14 @@
 All of it is likelihood ratios from the groups' moments, at the price of the parameters (BIC).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rescore.graph.dag import reachability, topological_order
 from rescore.moments import GroupMoments, Matrix, evenly_spaced
 from rescore.protocols import Mask, Problem
 from rescore.solvers.order_search import Ordered, OrderSearch, edge_price
@@ -292,6 +295,84 @@ def own_mechanisms(
         if best is None or best[0] >= cost:
             return own, graph
         cost, graph, own = best
+
+
+class Choice(NamedTuple):
+    """A graph and groups of rows, and which mechanisms these share."""
+
+    edges: Mask  # (d, d)
+    members: Matrix  # (n, K)
+    aside: Mask  # (K,)
+    own: Mask  # (K, d)
+
+
+def other_targets(problem: Problem, now: Choice) -> Iterator[Choice]:
+    """One changed mechanism less, or a neighbour's in its place.
+
+    The edge between them stays, or is turned where that closes no cycle.
+    """
+    groups, edges = moments_of(problem, now.members), now.edges
+    for k, j in np.argwhere(now.own).tolist():
+        own = now.own.copy()
+        own[k, j] = False
+        yield now._replace(own=own)
+        for i in np.flatnonzero((edges[:, j] | edges[j]) & ~now.own[k]).tolist():
+            moved = own.copy()
+            moved[k, i] = True
+            yield now._replace(own=moved)
+            search = grouped_order_search(problem, groups, now.aside, moved)
+            turned = _turned(search, edges, i, j) if edges[i, j] else _turned(search, edges, j, i)
+            if turned is not None:
+                yield now._replace(edges=turned, own=moved)
+
+
+def fewer_groups(now: Choice) -> Iterator[Choice]:
+    """One group less, its rows given to the largest.
+
+    Examples
+    --------
+    >>> no = np.zeros((2, 1), dtype=bool)
+    >>> [one] = fewer_groups(Choice(no[:1], np.array([[0.8, 0.2], [0.6, 0.4]]), no[:, 0], no))
+    >>> one.members.ravel(), one.own.shape
+    (array([1., 1.]), (1, 1))
+    """
+    core = int(np.where(now.aside, 0.0, now.members.sum(axis=0)).argmax())
+    for k in np.flatnonzero(~now.aside).tolist():
+        if k != core:
+            members = now.members.copy()
+            members[:, core] += members[:, k]
+            aside, own = np.delete(now.aside, k), np.delete(now.own, k, axis=0)
+            yield Choice(now.edges, np.delete(members, k, axis=1), aside, own)
+
+
+def searched_again(problem: Problem, now: Choice) -> Choice:
+    """The same groups and mechanisms with the graph that moves of one variable lead to."""
+    groups = moments_of(problem, now.members)
+    search = grouped_order_search(problem, groups, now.aside, now.own)
+    return now._replace(edges=search.improved(order_of(now.edges)).edges)
+
+
+def order_of(edges: Mask) -> NDArray[np.int64]:
+    """One in which all causes come before their effects."""
+    return np.array(topological_order(edges), dtype=np.int64)
+
+
+def _turned(search: OrderSearch, edges: Mask, cause: int, effect: int) -> Mask | None:
+    """The edge turned, and both variables' parents chosen again among all that may precede them.
+
+    None if it must be there, or if another way leads from the cause to the effect.
+    """
+    others = edges.copy()
+    others[cause, effect] = False
+    if search.required[cause, effect] or reachability(others)[cause, effect]:
+        return None
+    before = ~reachability(edges)[cause]
+    before[[cause, effect]] = False
+    turned = edges.copy()
+    turned[:, effect] = search.parents(effect, before)
+    before[effect] = True
+    turned[:, cause] = search.parents(cause, before)
+    return turned
 
 
 def _with_own(
