@@ -1,6 +1,6 @@
 """Pages of results/ that are made from the benchmarks' records alone; nothing is run.
 
-    python benchmarks/pages.py [--check]   # --check: which are not what records give
+    python benchmarks/pages.py [-o FOLDER] [--check]   # --check: which are not what records give
 
 One source for each number: results/any_units.csv, heterogeneous_rows.csv and nonlinear_limit.csv,
 which `any_units.py`, `heterogeneous_rows.py` and `nonlinear_limit.py` fill.
@@ -9,6 +9,7 @@ which `any_units.py`, `heterogeneous_rows.py` and `nonlinear_limit.py` fill.
 import argparse
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import any_units_table
@@ -214,10 +215,11 @@ MADE: dict[str, Callable[[], Iterator[str]]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--check", action="store_true")
-    check = parser.parse_args().check
-    stale = []
+    parser.add_argument("-o", "--output", type=Path, default=PAGES)
+    asked = parser.parse_args()
+    check, stale = asked.check, []
     for name, made in MADE.items():
-        path = PAGES / f"{name}.md"
+        path = asked.output / f"{name}.md"
         end = "Made by `python benchmarks/pages.py` from the benchmarks' records."
         text = "\n\n".join(part for part in (*made(), end) if part) + "\n"
         if check and (not path.exists() or path.read_text(encoding="utf-8") != text):

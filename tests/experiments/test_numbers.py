@@ -1,6 +1,8 @@
 """Every number on README.md and results/README.md is what the records say."""
 
 import re
+import subprocess
+import sys
 from functools import cache
 
 import pytest
@@ -46,3 +48,15 @@ def test_no_number_stands_on_a_page_without_a_record(page):
         text = re.sub(setting, " ", text)
     left = [text[max(0, m.start() - 40) : m.end() + 20] for m in re.finditer(r"\d+", text)]
     assert not left, f"{page} has numbers that no record stands for: {left}"
+
+
+def test_the_pages_of_the_benchmarks_are_made_from_their_records_alone(tmp_path):
+    root = readme_numbers.ROOT
+    subprocess.run([sys.executable, root / "benchmarks" / "pages.py", "-o", tmp_path], check=True)
+    made = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
+    assert len(made) == 4
+    for name, text in made.items():
+        there = (root / "results" / name).read_text(encoding="utf-8")
+        headings = [re.findall(r"^#+ .*", page, flags=re.M) for page in (text, there)]
+        assert headings[0] == headings[1]
+        assert "nan" not in text

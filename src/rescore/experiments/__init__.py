@@ -41,7 +41,7 @@ NEEDED = {
     "data": {"source": 'a source, such as "simulate"'},
     "methods": {"name": "a name", "learner": "a learner"},
 }
-ABOUT = ("name", "where", "against", "choose", "cut_off")  # of a method, not of its trials
+ABOUT = ("name", "where", "against", "choose", "cut_off", "seeds")  # of a method, not of its trials
 WORDS: dict[Any, str] = {str: "a text", dict: "a table", list: "a list"}
 
 Spec = dict[str, Any]
@@ -135,7 +135,7 @@ class Experiment:
             Case(m["name"], Trial(_without(d, "seeds"), _without(m, *ABOUT), s), m.get("cut_off"))
             for s in range(1 if size == "tiny" else seeds)
             for d, m in itertools.product(data, methods)
-            if _applies(d, m) and s < d.get("seeds", seeds)
+            if _applies(d, m) and s < min(d.get("seeds", seeds), m.get("seeds", seeds))
         ]
 
     def with_methods(self, *methods: Spec) -> "Experiment":
