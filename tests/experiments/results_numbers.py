@@ -292,6 +292,14 @@ def where_gains_come_from():
     assert not (grid["word"] == "gain").any()
     yield f"Without τ the SHD is higher in {(free['gain'] < 0).sum()} of {len(free)}"
     yield "63 settings to choose from instead of 9 gain nothing beyond chance"
+    linear = found[found["mechanism"] == "linear"]
+    redrawn = linear[linear["method"].str.endswith(", weights redrawn")]
+    cut = linear[linear["method"].str.endswith(", cut-off by the truth")]
+    every = linear[linear["method"].str.endswith(", all of it")]
+    for part in (redrawn, cut, every):
+        assert set(part["word"]) <= {"within chance", "same"}
+    yield f"changes nothing beyond chance in {len(redrawn)} comparisons of linear learners"
+    yield f"cut-offs by the truth gain {span(percent(cut), 0)} % in {len(cut)}, within chance"
 
 
 RENEWED = {"chain"}  # experiments whose records were made again with the learners of today
