@@ -274,7 +274,7 @@ def shaped_graph(sample: Sample, graphs: list[Matrix]) -> Matrix:
     costs is ``n (½ log v_j − J_j)``, J_j the negentropy of its residuals.
     """
     costs = Negentropies(sample)
-    ends = [improve_order(sample.order(W), costs.score) for W in graphs]
+    ends = [improve_order(sample.order(W), costs.score, costs.touched_by) for W in graphs]
     order = min(ends, key=lambda end: end[0])[1]
     return sample.search.coefficients(costs.edges(order))
 
@@ -311,6 +311,10 @@ class Negentropies:
         """The cost of variable j with the parents that the Gaussian search gives it."""
         waits = (self.sample.problem.required[:, j] & ~before).any()
         return np.inf if waits else self._choose(j, before)[0]
+
+    def touched_by(self, i: int) -> Mask:
+        """Variables (d,) whose score may be another if i comes before them too."""
+        return self.sample.search.touched_by(i) | self.sample.problem.required[i]
 
     def edges(self, order: NDArray[np.intp]) -> Mask:
         """The graph of an order, (d, d)."""
@@ -350,9 +354,13 @@ def negentropy(r: Matrix, w: Matrix) -> float:
 
 
 def improve_order(
-    order: NDArray[np.intp], score: Callable[[int, Mask], float]
+    order: NDArray[np.intp],
+    score: Callable[[int, Mask], float],
+    touched_by: Callable[[int], Mask] | None = None,
 ) -> tuple[float, NDArray[np.intp]]:
     """Moves of one variable at a time to its best place, under any score of a variable.
+
+    ``touched_by`` tells whose scores may depend on whether a variable comes before, if few do.
 
     Examples
     --------
@@ -360,30 +368,59 @@ def improve_order(
     (0.0, array([1, 0, 2]))
     """
     d, moved, total = len(order), True, np.inf
+    near = touched_by or (lambda i: np.ones(d, dtype=np.bool_))
+    current = np.zeros(d)
+    _rescore(order, score, np.ones(d, dtype=np.bool_), current)
     while moved:
         moved = False
         for v in order.copy():
             rest = order[order != v]
-            totals = _totals(int(v), rest, score)
+            totals = _totals(int(v), rest, score, near, current)
             here, best = int(np.flatnonzero(order == v)[0]), int(np.argmin(totals))
             total = totals[here]
             if totals[best] < total - 1e-6:
                 order, total, moved = np.insert(rest, best, v), totals[best], True
+                again = near(int(v)).copy()
+                again[v] = True
+                _rescore(order, score, again, current)
     return float(total if d else 0.0), order
 
 
-def _totals(v: int, rest: NDArray[np.intp], score: Callable[[int, Mask], float]) -> Matrix:
+def _rescore(
+    order: NDArray[np.intp], score: Callable[[int, Mask], float], which: Mask, current: Matrix
+) -> None:
+    """The scores of some variables in an order, into ``current`` (d,)."""
+    before = np.zeros(len(order), dtype=np.bool_)
+    for u in order:
+        if which[u]:
+            current[u] = score(int(u), before)
+        before[u] = True
+
+
+def _totals(
+    v: int,
+    rest: NDArray[np.intp],
+    score: Callable[[int, Mask], float],
+    near: Callable[[int], Mask],
+    current: Matrix,
+) -> Matrix:
     """The score of all variables with v before each of ``rest`` in turn, or last, (d,)."""
     d = len(rest) + 1
     before, own = np.zeros(d, dtype=np.bool_), np.empty(d)
     ahead, behind = np.zeros(d), np.zeros(d)
+    mine, changed = near(v), True
     for p in range(d):
-        own[p] = score(v, before)
+        own[p] = score(v, before) if changed else own[p - 1]
         if p == d - 1:
             break
         u = int(rest[p])
-        ahead[p + 1] = ahead[p] + score(u, before)
-        before[v] = True
-        behind[p] = score(u, before)
-        before[v], before[u] = False, True
+        without = behind[p] = current[u]
+        if mine[u]:
+            without = score(u, before)
+            before[v] = True
+            behind[p] = score(u, before)
+            before[v] = False
+        ahead[p + 1] = ahead[p] + without
+        before[u] = True
+        changed = bool(near(u)[v])
     return own + ahead + np.cumsum(behind[::-1])[::-1]

@@ -163,7 +163,10 @@ class OrderSearch:
         return order[topological_order(self._must[np.ix_(order, order)])].astype(np.int64)
 
     def _grow(self, nodes: int, branches: int) -> None:
+        known = getattr(self, "_forest", None)
         self._forest = self._compiled.empty_forest(len(self.required), nodes, branches)
+        if known is not None:  # what may matter is not forgotten with the trees
+            self._forest.matters[:] = known.matters
 
 
 def edge_price(rows: float, d: int, least_share: float) -> float:
