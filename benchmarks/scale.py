@@ -255,8 +255,9 @@ def wide_fitted(d, n, kind):
     W, rng = graph(d, 1), np.random.default_rng(2)
     rs.Linear().fit(rows_of("equal", 500, 1, graph()))
     rs.Linear(noise="unequal").fit(rows_of("equal", 500, 1, graph()))
-    scale = np.ones(d) if kind == "equal" else rng.uniform(0.3, 3, d)
-    X = rng.normal(size=(n, d)) * scale @ np.linalg.inv(np.eye(d) - W)
+    X = rows_of("equal", n, 2, W).astype(np.float64)
+    if kind == "unequal":
+        X = rng.normal(size=(n, d)) * rng.uniform(0.3, 3, d) @ np.linalg.inv(np.eye(d) - W)
     forget_peak()
     before, begun, cpu = held(), time.perf_counter(), time.process_time()
     model = rs.Linear().fit(X)
