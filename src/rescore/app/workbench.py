@@ -212,8 +212,9 @@ class Workbench:
         self._changed()
 
     def resample(self, resamples: int) -> None:
-        """Fit so many resamples in the background."""
+        """Fit so many resamples in the background, in place of those begun before."""
         key = self.session.key
+        self._forget(["bootstrap"])
         self._start("bootstrap", key, partial(self._bootstrap, key, resamples))
 
     def compare(self, learners: list[dict[str, Any]]) -> None:
@@ -346,7 +347,7 @@ class Workbench:
         """Resample where that is quick and has not been done."""
         known = self._of("stability", key)
         if self.fits[key]["seconds"] < QUICK and (known is None or known["done"] < known["of"]):
-            self.resample(RESAMPLES)
+            self._start("bootstrap", key, partial(self._bootstrap, key, RESAMPLES))
 
     async def _bootstrap(self, key: str, resamples: int) -> None:
         def tell(progress: Any) -> None:
