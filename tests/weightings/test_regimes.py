@@ -39,6 +39,11 @@ def test_whites_statistic_is_that_of_the_auxiliary_regression():
     assert white(r, Z, counts.astype(float)) == pytest.approx(expected)
 
 
+def test_residuals_of_one_size_do_not_depend_on_anything():
+    Z = np.random.default_rng(0).normal(size=(8, 1))
+    assert white(np.tile([1.0, -1.0], 4), Z, np.ones(8)) == 0.0
+
+
 @pytest.mark.parametrize("own", [True, False])
 def test_no_step_of_two_lines_lowers_their_likelihood(own):
     X, _ = fork(0, changed=0.3)

@@ -119,10 +119,13 @@ def white(r: Matrix, Z: Matrix, c: Matrix) -> float:
     above, right = np.triu_indices(Z.shape[1])
     Q = Z[:, above] * Z[:, right]
     Q, u = Q - w @ Q, np.square(r) - w @ np.square(r)
+    spread = float(w @ np.square(u))
+    if spread == 0:  # all residuals of one size
+        return 0.0
     q = (Q * w[:, None]).T @ u
     explained = q @ np.linalg.lstsq((Q * w[:, None]).T @ Q, q, rcond=None)[0]
     freedom = Q.shape[1]
-    return float((c.sum() * explained / (w @ np.square(u)) - freedom) / np.sqrt(2 * freedom))
+    return float((c.sum() * explained / spread - freedom) / np.sqrt(2 * freedom))
 
 
 def _two_lines(
