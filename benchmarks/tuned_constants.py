@@ -17,9 +17,8 @@ import numpy as np
 import pandas as pd
 
 import rescore as rs
+from rescore.learners.networks import inward, outward, selection
 from rescore.learners.networks import notears_mlp as learner
-from rescore.learners.networks import selection
-from rescore.learners.networks.rows import inward, outward
 from rescore.moments import Cells
 from rescore.protocols import Problem, State
 from rescore.weightings import balanced, groups

@@ -16,8 +16,7 @@ import bench  # first: it pins the threads
 import pandas as pd
 
 import rescore as rs
-from rescore.weightings.exact import Exact
-from rescore.weightings.fixed import Uniform
+from rescore.weightings import Exact, Uniform
 from rescore.weightings.neural import Neural
 
 LEARNERS, SEEDS, ROUNDS = ("Notears", "Linear"), range(3), 5

@@ -9,7 +9,7 @@ from rescore.equations import LinearEquations
 from rescore.learners.notears import NotearsBackbone
 from rescore.protocols import Problem, State, Status
 from rescore.weight_box import likelihood_units
-from rescore.weightings.exact import Exact
+from rescore.weightings import Exact
 
 
 class Recorder:
@@ -153,7 +153,7 @@ def test_the_minority_gets_its_weight_and_the_graph_improves():
     """On rows whose noise pattern differs, ReScore lowers the SHD without labels."""
     from rescore.data.simulate import simulate
     from rescore.metrics import shd
-    from rescore.weightings.fixed import Uniform
+    from rescore.weightings import Uniform
 
     gains, masses = [], []
     for seed in range(4):

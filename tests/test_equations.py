@@ -21,8 +21,7 @@ from rescore.learners.networks.notears_mlp_paper import PaperMLPBackbone
 from rescore.moments import Rows
 from rescore.protocols import Problem
 from rescore.tables.convert import DataWarning
-from rescore.weightings.exact import Exact
-from rescore.weightings.fixed import Uniform
+from rescore.weightings import Exact, Uniform
 
 NAMES = list("abcde")
 LINEAR = [

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import rescore as rs
-from rescore.cli.run_summary import edges_as_data
+from rescore.cli.after_fit import edges_as_data
 from rescore.moments import Cells
 from rescore.protocols import Problem
 from rescore.reports.folder import write_run, write_stability

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from rescore.data import Dataset as Dataset
     from rescore.data import load_sachs as load_sachs
     from rescore.data.simulate import simulate as simulate
-    from rescore.exchange.programs import equations_json as equations_json
-    from rescore.exchange.programs import to_dowhy as to_dowhy
-    from rescore.exchange.programs import to_gcm as to_gcm
+    from rescore.exchange import equations_json as equations_json
+    from rescore.exchange import to_dowhy as to_dowhy
+    from rescore.exchange import to_gcm as to_gcm
     from rescore.exchange.saving import load as load
     from rescore.exchange.saving import save as save
     from rescore.known_edges import Knowledge as Knowledge
@@ -63,7 +63,7 @@ _HOMES = {
     "check": "rescore.studies.check",
     "compare": "rescore.studies.compare",
     "edges": "rescore.verdicts",
-    "equations_json": "rescore.exchange.programs",
+    "equations_json": "rescore.exchange",
     "evaluate": "rescore.metrics",
     "load": "rescore.exchange.saving",
     "load_sachs": "rescore.data",
@@ -73,8 +73,8 @@ _HOMES = {
     "select_neighbours": "rescore.pruning",
     "simulate": "rescore.data.simulate",
     "term_p_values": "rescore.pruning.cam",
-    "to_dowhy": "rescore.exchange.programs",
-    "to_gcm": "rescore.exchange.programs",
+    "to_dowhy": "rescore.exchange",
+    "to_gcm": "rescore.exchange",
     "units": "rescore.studies.units",
     "write_weights": "rescore.scanning.passes",
 }

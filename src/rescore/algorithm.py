@@ -56,7 +56,7 @@ def rescore(
     Examples
     --------
     >>> from rescore.learners.notears import NotearsBackbone
-    >>> from rescore.weightings.exact import Exact
+    >>> from rescore.weightings import Exact
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=500)
     >>> problem = Problem.unconstrained(np.c_[x, 2 * x + rng.normal(size=500)])

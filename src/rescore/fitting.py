@@ -32,7 +32,7 @@ from rescore.text import listing
 from rescore.validation import check_flag, check_number
 from rescore.verdicts import regression_evidence
 from rescore.weight_box import likelihood_units, prior_weights, rows_stood_for
-from rescore.weightings.fixed import Uniform
+from rescore.weightings import Uniform
 
 BY_NOISE, BY_CLASS, EVERY_EDGE = "noise", "class", "every edge"  # what tells directions
 Told = Callable[[Problem, Result], Verdict]

@@ -34,7 +34,7 @@ from rescore.scanning.statistics import ByLabel, Listed, Look, Looked, Weigh, ev
 from rescore.tables.findings import Spread
 from rescore.tables.table import Table
 from rescore.weight_box import likelihood_units
-from rescore.weightings.fixed import InversePropensity, Uniform
+from rescore.weightings import InversePropensity, Uniform
 from rescore.weightings.refined import (
     MOST_TURNS,
     REFINED,

@@ -5,8 +5,7 @@ import sys
 
 import pytest
 
-from rescore.cli.guard import one_line
-from rescore.cli.terminal import uninterrupted
+from rescore.cli.terminal import one_line, uninterrupted
 from rescore.exchange.saving import load
 from rescore.learners.notears import NotearsBackbone
 from rescore.learners.rescore import ReScore

@@ -16,7 +16,7 @@ N = 20_000
 @pytest.fixture(autouse=True)
 def _small_sample(monkeypatch):
     monkeypatch.setattr("rescore.out_of_core.SAMPLE", 3_000)
-    monkeypatch.setattr("rescore.scanning.cluster.PATIENCE", 1)
+    monkeypatch.setattr("rescore.scanning.passes.PATIENCE", 1)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import rescore as rs
-from rescore.cli.refits import plain_of
+from rescore.cli.after_fit import plain_of
 from rescore.studies.table_input import Input
 from rescore.tables.table import as_table
 
@@ -29,7 +29,7 @@ def test_the_plain_graph_is_that_of_the_learner_alone(reweighted):
 def test_where_no_row_was_reweighted_nothing_is_fitted_again(monkeypatch):
     alike = rs.simulate(nodes=5, degree=1, samples=500, random_state=100).X
     model = rs.ReScore(rs.Linear()).fit(alike)
-    monkeypatch.setattr("rescore.cli.refits._fitted", lambda *_: pytest.fail("fitted again"))
+    monkeypatch.setattr("rescore.cli.after_fit._fitted", lambda *_: pytest.fail("fitted again"))
     np.testing.assert_array_equal(
         plain_of(model, Input(as_table(alike)), True)[0], rs.Linear().fit(alike).adjacency_matrix_
     )
@@ -39,7 +39,7 @@ def test_ctrl_c_loses_the_comparison_and_not_the_fit(reweighted, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rescore.cli.refits._fitted", stop)
+    monkeypatch.setattr("rescore.cli.after_fit._fitted", stop)
     assert plain_of(reweighted, Input(as_table(UNEVEN)), True) == (None, True)
 
 

@@ -46,14 +46,14 @@ def test_other_units_are_tried_where_wanted(cli_json, data):
 
 
 def test_by_default_only_linear_learners_are_fitted_again(monkeypatch):
-    from rescore.cli import refits
+    from rescore.cli import after_fit
 
-    monkeypatch.setattr(refits, "_in_other_units", lambda *_: "refitted")
+    monkeypatch.setattr(after_fit, "_in_other_units", lambda *_: "refitted")
     few = SimpleNamespace(X=SimpleNamespace(names=("a", "b")))
-    assert refits.units_of(rs.ReScore(rs.Notears()), few, None, 0) == ("refitted", False)
-    assert refits.units_of(rs.NotearsMLP(), few, None, 0) == (None, False)
-    assert refits.units_of(rs.NotearsMLP(), few, True, 0) == ("refitted", False)
-    assert refits.units_of(rs.Linear(), few, False, 0) == (None, False)
+    assert after_fit.units_of(rs.ReScore(rs.Notears()), few, None, 0) == ("refitted", False)
+    assert after_fit.units_of(rs.NotearsMLP(), few, None, 0) == (None, False)
+    assert after_fit.units_of(rs.NotearsMLP(), few, True, 0) == ("refitted", False)
+    assert after_fit.units_of(rs.Linear(), few, False, 0) == (None, False)
 
 
 def test_the_report_tells_it_and_tells_it_again_and_refuses_a_spoilt_run(cli, data, tmp_path):

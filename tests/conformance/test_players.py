@@ -32,10 +32,9 @@ from rescore.learners.notears import NotearsBackbone
 from rescore.learners.wrappers import Repeated
 from rescore.moments import Cells, Rows
 from rescore.protocols import Problem, Status
+from rescore.weightings import Drawn, Exact, Uniform
 from rescore.weightings.balanced import Balanced, Precision
 from rescore.weightings.environments import Environments
-from rescore.weightings.exact import Exact
-from rescore.weightings.fixed import Drawn, Uniform
 from rescore.weightings.neural import Neural
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import rescore as rs
-from rescore.exchange.programs import Fitted
+from rescore.exchange import Fitted
 
 ODD = ['the "dose"', "<script>alert('x')</script>", "a -> b, c", "温度\n\\"]
 TRUE = pd.DataFrame(  # a confounder, a mediator, and an effect of both

@@ -7,7 +7,7 @@ import pytest
 
 import rescore as rs
 from rescore.exchange.saving import _digest, load, save
-from rescore.weightings.exact import Exact
+from rescore.weightings import Exact
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from rescore.experiments.pages import COMPARED, MEANS, PROTOCOL, contents, html
 from rescore.experiments.released import Redrawn, _redrawn
 from rescore.experiments.running import learner, run_trial
 from rescore.experiments.store import Store
-from rescore.learners.networks.rows import Weighted
+from rescore.learners.networks import Weighted
 from rescore.protocols import Problem
 from rescore.solvers.compilation import float64
 

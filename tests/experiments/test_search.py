@@ -5,8 +5,7 @@ import itertools
 import pytest
 
 from rescore.experiments import Experiment
-from rescore.experiments.running import run_trial
-from rescore.experiments.search import search
+from rescore.experiments.running import run_trial, search
 from rescore.experiments.store import Store
 
 pytest.importorskip("optuna")

@@ -12,7 +12,7 @@ import rescore as rs
 from rescore.learners.custom import systematic_counts
 from rescore.learners.custom_answers import returned_graph
 from rescore.protocols import State, Status
-from rescore.weightings.exact import Exact
+from rescore.weightings import Exact
 
 
 def upper(S, at=0.3):

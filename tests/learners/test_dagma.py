@@ -12,8 +12,7 @@ from rescore.learners.dagma import DagmaBackbone
 from rescore.learners.straight_lines import least_squares
 from rescore.moments import Rows
 from rescore.protocols import Problem, Status
-from rescore.weightings.exact import Exact
-from rescore.weightings.fixed import Uniform
+from rescore.weightings import Exact, Uniform
 
 FIELDS = ("value", "objective", "h")
 CHAIN = {(0, 1), (1, 2), (2, 3), (3, 4)}

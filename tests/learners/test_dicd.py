@@ -13,14 +13,13 @@ from rescore.exchange.saving import load, save
 from rescore.graph.dag import is_dag
 from rescore.learners import dicd
 from rescore.learners.dicd import DICDBackbone, on_edges
+from rescore.learners.networks import prepare
 from rescore.learners.networks.dicd_mlp import DICDMLPBackbone, group_rows, invariant_errors
 from rescore.learners.networks.notears_mlp_paper import PaperMLPBackbone
-from rescore.learners.networks.rows import prepare
 from rescore.learners.notears import NotearsBackbone
 from rescore.moments import Rows
 from rescore.protocols import Problem, Status
-from rescore.weightings.exact import Exact
-from rescore.weightings.fixed import InversePropensity, Uniform
+from rescore.weightings import Exact, InversePropensity, Uniform
 
 GROUPS = np.repeat([0, 1, 2], [200, 70, 30])
 

@@ -6,7 +6,7 @@ from rescore.algorithm import rescore
 from rescore.graph.dag import is_dag
 from rescore.learners.gaussian_process import GaussianProcessBackbone
 from rescore.protocols import Problem, Status
-from rescore.weightings.fixed import Uniform
+from rescore.weightings import Uniform
 
 TRUE = {(0, 2), (1, 2), (2, 3)}
 QUICK = {"n_starts": 0}  # without networks, which take longer to compile than all else

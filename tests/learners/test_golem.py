@@ -9,8 +9,7 @@ from rescore.learners import golem
 from rescore.learners.golem import GolemBackbone, into_domain, likelihood, likelihood_on_dag
 from rescore.moments import Rows
 from rescore.protocols import Problem, Status
-from rescore.weightings.exact import Exact
-from rescore.weightings.fixed import Uniform
+from rescore.weightings import Exact, Uniform
 
 CHAIN = {(0, 1), (1, 2), (2, 3), (3, 4)}
 KINDS = ["equal", "unequal"]

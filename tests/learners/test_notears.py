@@ -10,7 +10,7 @@ from rescore.graph.dag import is_dag
 from rescore.learners.notears import NotearsBackbone
 from rescore.learners.straight_lines import least_squares
 from rescore.protocols import Problem, Status
-from rescore.weightings.fixed import Uniform
+from rescore.weightings import Uniform
 
 
 @pytest.fixture

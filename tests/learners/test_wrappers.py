@@ -9,8 +9,8 @@ from rescore.learners.networks.notears_mlp import NotearsMLPBackbone
 from rescore.learners.notears import NotearsBackbone
 from rescore.learners.wrappers import Repeated, Starts
 from rescore.protocols import Problem
+from rescore.weightings import Uniform
 from rescore.weightings.balanced import Precision
-from rescore.weightings.fixed import Uniform
 
 
 def objective(model):

@@ -14,8 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import rescore as rs
 from rescore.graph.layout import placed
-from rescore.reports.graph_data import PIXELS, graph_data
-from rescore.reports.page import render_page
+from rescore.reports.page import PIXELS, graph_data, render_page
 from rescore.reports.run import Run, some_rows
 from rescore.reports.run_tables import edge_changes
 from rescore.tables.convert import DataWarning

@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 import rescore as rs
 from rescore.cli import app
 from rescore.reports.folder import write_run
-from rescore.reports.graph_data import graph_data
-from rescore.reports.page import render_page
+from rescore.reports.page import graph_data, render_page
 from rescore.reports.run import Run, read_run
 from rescore.tables.findings import Finding
 

@@ -6,7 +6,7 @@ import pytest
 
 import rescore as rs
 from campaigns import workers
-from rescore.scanning import cluster, sources
+from rescore.scanning import passes, sources
 
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("pyarrow")
@@ -39,7 +39,7 @@ def local(many, **options):
 def test_a_slow_worker_is_overtaken(monkeypatch):
     undisturbed = workers.answer()
     done, overtaken, slow = [], threading.Event(), []
-    compute = cluster.computed
+    compute = passes.computed
 
     def one_waits_for_the_other(*task):
         own = distributed.get_worker().address
@@ -52,7 +52,7 @@ def test_a_slow_worker_is_overtaken(monkeypatch):
                 overtaken.set()
         return compute(*task)
 
-    monkeypatch.setattr(cluster, "computed", one_waits_for_the_other)
+    monkeypatch.setattr(passes, "computed", one_waits_for_the_other)
     with local(2) as client:
         assert workers.answer(client=client) == undisturbed
     assert overtaken.is_set()

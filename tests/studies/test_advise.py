@@ -8,9 +8,9 @@ import pytest
 
 import rescore as rs
 from rescore.learners.linear import OrderBackbone
+from rescore.studies import Given
 from rescore.studies.advise import choose, fits_needed, sentence
 from rescore.studies.differences import stabilities
-from rescore.studies.refit import Given
 from rescore.studies.scored_path import pruned_score, splits
 
 

@@ -6,7 +6,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import rescore as rs
-from rescore.studies.refit import Given, Refits, check_groups, converged, refit
+from rescore.studies import Given, Refits, check_groups, converged, refit
 from rescore.tables.convert import DataWarning
 
 

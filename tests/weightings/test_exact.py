@@ -7,7 +7,7 @@ from scipy.optimize import linprog
 from rescore import weight_box
 from rescore.protocols import Problem
 from rescore.weight_box import likelihood_units
-from rescore.weightings.exact import Exact
+from rescore.weightings import Exact
 
 
 def linear_program(losses, prior, tau):

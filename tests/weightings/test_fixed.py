@@ -4,8 +4,7 @@ import pytest
 import rescore as rs
 from rescore import weight_box
 from rescore.protocols import Problem
-from rescore.weightings.exact import Exact
-from rescore.weightings.fixed import Drawn
+from rescore.weightings import Drawn, Exact
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import rescore as rs
 from rescore import weight_box
 from rescore.protocols import Problem
 from rescore.weight_box import likelihood_units
-from rescore.weightings.exact import Exact
+from rescore.weightings import Exact
 from rescore.weightings.neural import (
     Neural,
     capped_softmax,

@@ -12,7 +12,7 @@ from rescore import weight_box
 from rescore.moments import Rows
 from rescore.protocols import Problem
 from rescore.weight_box import likelihood_units
-from rescore.weightings.exact import Exact
+from rescore.weightings import Exact
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "make_theory_figure.py"
 

@@ -155,9 +155,9 @@ class Bench:
         """Shares of resamples with every edge, told as they come, and the verdicts that follow."""
         from rescore.reports.run import Run
         from rescore.scanning.sources import scan
+        from rescore.studies import Refits
         from rescore.studies.bootstrap import bootstrap, outcomes, study_of
         from rescore.studies.edge_shares import summarised
-        from rescore.studies.refit import Refits
 
         table, model = self.table(recipe, path), self._fitted(recipe, path, key)
         run, told = Run(model), table.known_to(model)
@@ -264,7 +264,7 @@ class Bench:
         """
         from rescore.learners.rescore import ReScore
         from rescore.solvers.noise import EQUAL, SHAPED, UNEQUAL
-        from rescore.weightings.fixed import Kept, Uniform
+        from rescore.weightings import Kept, Uniform
 
         kind, kept = load_learner(recipe.learner), self.shelf.rows(before)
         n, d = table.X.values.shape
@@ -334,7 +334,7 @@ def give_back() -> None:
 def warm_up() -> None:
     """Load what the first fit would load, so that no click waits for it."""
     from rescore.learners.rescore import ReScore
-    from rescore.reports.graph_data import graph_data
+    from rescore.reports.page import graph_data
     from rescore.reports.run import Run
 
     rng = np.random.default_rng(0)

@@ -253,7 +253,7 @@ def fit_told(
     recipe: Recipe, model: Any, table: Input, seconds: float, rows: Any = None, before: Any = None
 ) -> dict[str, Any]:
     """The graph and the figures of a fit, for the page; variables stay where they were before."""
-    from rescore.reports.graph_data import graph_data
+    from rescore.reports.page import graph_data
     from rescore.reports.run import Run
     from rescore.verdicts import trust
 

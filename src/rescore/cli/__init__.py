@@ -12,8 +12,8 @@ import typer
 from rescore.cli.before_fit import advise_command, check_command
 from rescore.cli.demo import demo_command
 from rescore.cli.fit import fit_command, report_command
-from rescore.cli.guard import GuardedGroup
 from rescore.cli.learners import LearnerCommand
+from rescore.cli.terminal import GuardedGroup
 from rescore.cli.truth import evaluate_command, reproduce_command, simulate_command
 from rescore.cli.workbench import app_command
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rescore.cli.guard import as_flag, in_flags, one_line
 from rescore.cli.learners import (
     RECOMMENDED_WORD,
     ForbidOption,
@@ -41,6 +40,7 @@ from rescore.cli.options import (
     WeightsOption,
     folder_named,
 )
+from rescore.cli.terminal import as_flag, in_flags, one_line
 from rescore.text import in_commas, names_in
 
 if TYPE_CHECKING:

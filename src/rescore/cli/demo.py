@@ -129,7 +129,7 @@ def _fitted(data: "Dataset") -> Pair:
     """The same learner with its default settings, with and without row weights."""
     from sklearn.base import clone
 
-    from rescore.cli.refits import fit_with_progress
+    from rescore.cli.after_fit import fit_with_progress
     from rescore.learners import RECOMMENDED, load_learner
     from rescore.learners.rescore import ReScore
     from rescore.metrics import evaluate
@@ -144,7 +144,7 @@ def _fitted(data: "Dataset") -> Pair:
 
 
 def _finish(run: "Run", simulated: Pair, proteins: Pair, output: Path, as_json: bool) -> None:
-    from rescore.cli.run_summary import run_as_data
+    from rescore.cli.after_fit import run_as_data
     from rescore.cli.terminal import noted_warnings, print_files, print_json, uninterrupted
     from rescore.reports.folder import write_run
 

@@ -1,7 +1,13 @@
-"""``rescore fit``, a graph from a table, and ``rescore report``, its page made again."""
+"""``rescore fit``, a graph from a table, and ``rescore report``, its page made again.
 
+Many files, a memory limit or a cluster ask for rows to be read in passes.
+"""
+
+import logging
+import re
+import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rescore.cli.before_fit import suggested
-from rescore.cli.guard import in_flags
 from rescore.cli.learners import (
     RECOMMENDED_WORD,
     ForbidOption,
@@ -57,7 +62,7 @@ from rescore.cli.options import (
     WeightsOption,
     folder_named,
 )
-from rescore.cli.refits import comparison_of, plain_of, stability_of, stopped_early, units_of
+from rescore.cli.terminal import in_flags
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,6 +71,12 @@ if TYPE_CHECKING:
     from rescore.tables.findings import Finding
 
 __all__ = ["fit_command", "report_command"]
+
+KEPT = ".passes"  # in the folder of the run, until it is whole
+NOT_YET = (
+    "transform", "exclude", "na", "delimiter", "thousands", "sheet",
+    "units", "compare",
+)  # fmt: skip
 
 
 def fit_command(
@@ -128,7 +139,13 @@ def fit_command(
     debug: DebugOption = False,
 ) -> None:
     """Learn a causal graph and row weights from a table."""
-    from rescore.cli.in_passes import in_passes, scanned, weights_written
+    from rescore.cli.after_fit import (
+        comparison_of,
+        plain_of,
+        stability_of,
+        stopped_early,
+        units_of,
+    )
     from rescore.cli.terminal import noted_warnings
     from rescore.metrics import evaluate
     from rescore.reports.folder import RUN_FILES
@@ -228,7 +245,7 @@ def _tells(found: "Finding", model: Any) -> bool:
 
 def _further(found: Sequence["Finding"], notes: Sequence[str]) -> list[str]:
     """The warnings of the check that the fit has not given itself, told and returned."""
-    from rescore.cli.guard import one_line
+    from rescore.cli.terminal import one_line
 
     told = [one.message for one in found if one.severity == "warning"]
     seen = [one.seen for one in found if any(one.seen in note for note in notes)]
@@ -263,14 +280,15 @@ def _finish(
     ``compared`` and ``doubted`` take long, so they are called when the files are there; if Ctrl-C
     ends the latter, what it has found by then is told before the command stops.
     """
-    from rescore.cli.refits import (
+    from rescore.cli.after_fit import (
         comparison_as_data,
         print_comparison,
+        print_run,
         print_stability,
+        run_as_data,
         stability_as_data,
         written,
     )
-    from rescore.cli.run_summary import print_run, run_as_data
     from rescore.cli.terminal import noted_warnings, print_json, uninterrupted
     from rescore.reports.folder import write_run
 
@@ -300,3 +318,68 @@ def _finish(
         print_comparison(comparison)
     if stopped:
         raise KeyboardInterrupt
+
+
+def in_passes(params: Mapping[str, Any]) -> bool:
+    """Whether the options of a fit ask for rows to be read in passes."""
+    data = str(params["data"])
+    many = any(mark in data for mark in "*?[") and not Path(data).exists()
+    asked = any(params[name] for name in ("memory", "cluster", "keys"))
+    return asked or many or Path(data).is_dir() or _address(data) != data
+
+
+def _address(data: str) -> str:
+    """An address as it was written: a path has lost one of its slashes."""
+    return re.sub(r"^(\w{2,}):/+", r"\1://", data) if re.match(r"^\w{2,}:/", data) else data
+
+
+def scanned(ctx: typer.Context) -> "Input":
+    """The scan that the options of a fit ask for; finished passes are kept beside the results."""
+    from rescore.cli.terminal import passing
+    from rescore.scanning.sources import scan
+    from rescore.studies.table_input import Input
+    from rescore.text import names_in
+
+    params = ctx.params
+    given = [name for name in NOT_YET if params[name]]
+    if given:
+        flags = ", ".join(f"--{name}" for name in given)
+        raise ValueError(
+            f"Rows that are read in passes do not take {flags}. Leave it out, or give one file "
+            "that fits in memory, without --memory, --cluster and --keys."
+        )
+    if params["cluster"]:  # what is lost is said in one line
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    output = params["output"]
+    table: Any = scan(
+        _address(str(params["data"])),
+        drop=names_in(params["drop"] or []),
+        keys=names_in(params["keys"] or []),
+        weights=params["weights"],
+        groups=params["groups"],
+        client=params["cluster"],
+        keep=None if output is None else output / KEPT,
+        memory=params["memory"],
+        on_pass=passing(logged=_logged(params["verbose"])),
+    )
+    return Input(table)
+
+
+def _logged(verbose: bool) -> bool:
+    """A line on stderr for every pass, if wanted."""
+    if verbose:
+        log = logging.getLogger("rescore.passes")
+        log.setLevel(logging.INFO)
+        if not log.handlers:
+            log.addHandler(logging.StreamHandler(sys.stderr))
+    return verbose
+
+
+def weights_written(model: Any, table: Any, output: Path, quiet: bool) -> None:
+    """The last pass: the weights of all rows; then nothing need be kept any more."""
+    from rescore.scanning.passes import write_weights
+
+    rows = write_weights(model, table, output / "weights.parquet")
+    shutil.rmtree(output / KEPT, ignore_errors=True)
+    if not quiet:
+        print(f"weights.parquet has the weights of {rows:,} rows; weights.csv those of the sample.")

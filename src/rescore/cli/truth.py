@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rescore.cli.guard import one_line
 from rescore.cli.options import DebugOption, JsonOption, folder_named
+from rescore.cli.terminal import one_line
 
 if TYPE_CHECKING:
     from rescore.data import Dataset
@@ -214,7 +214,7 @@ def _search(
     chosen: list["Experiment"], size: str, store: Any, asks: int, where: dict[str, Any]
 ) -> None:
     """Search the settings of methods that ask for it, and say what was found."""
-    from rescore.experiments.search import search
+    from rescore.experiments.running import search
     from rescore.experiments.sweep import sweep
 
     def run(trials: list[Any]) -> None:

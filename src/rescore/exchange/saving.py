@@ -36,15 +36,15 @@ SCHEMA = 4
 # JAX comes with the network.
 PARTS = {
     "Balanced": "rescore.weightings.balanced",
-    "Drawn": "rescore.weightings.fixed",
+    "Drawn": "rescore.weightings",
     "Environments": "rescore.weightings.environments",
-    "Exact": "rescore.weightings.exact",
-    "InversePropensity": "rescore.weightings.fixed",
+    "Exact": "rescore.weightings",
+    "InversePropensity": "rescore.weightings",
     "Knowledge": "rescore.known_edges",
     "Neural": "rescore.weightings.neural",
     "Precision": "rescore.weightings.balanced",
     "ReScore": "rescore.learners.rescore",
-    "Uniform": "rescore.weightings.fixed",
+    "Uniform": "rescore.weightings",
 }
 ARRAYS = (
     "adjacency_matrix",

@@ -24,7 +24,7 @@ from rescore.experiments.conclusions import (
     published_gains,
     tidy,
 )
-from rescore.experiments.search import searched
+from rescore.experiments.running import searched
 from rescore.experiments.store import Record, Store
 from rescore.metrics import HEADINGS
 from rescore.staging import staged

@@ -91,8 +91,8 @@ class _AsReleased:
 
     def step(self, problem: Problem, w: Weights, state: State) -> State:
         """One dual ascent with the penalties as they are."""
+        from rescore.learners.networks import weighted
         from rescore.learners.networks.notears_mlp_paper import squared_errors
-        from rescore.learners.networks.rows import weighted
 
         rows = weighted(state.params.inputs, row_weights(w))
         errors = squared_errors if self.temperature is None else _redrawn(self.temperature)

@@ -30,7 +30,7 @@ from rescore.tables.convert import DataWarning
 from rescore.tables.opening import Opening
 from rescore.tables.table import TableLike, as_table, has_names, names_index
 from rescore.validation import check_integer, check_seed
-from rescore.weightings.fixed import Uniform
+from rescore.weightings import Uniform
 
 if TYPE_CHECKING:
     from rescore.out_of_core import Players

@@ -261,8 +261,8 @@ class GaussianProcessBackbone:
     def _orders(self, problem: Problem, w: Weights) -> Iterator[list[int]]:
         """Of smooth additive functions; of networks in the units given, and in standard ones."""
         from rescore.learners.additive import AdditiveBackbone
+        from rescore.learners.networks import outward
         from rescore.learners.networks.notears_mlp import CYCLES, NotearsMLPBackbone
-        from rescore.learners.networks.rows import outward
 
         if self.n_starts:
             additive = AdditiveBackbone()

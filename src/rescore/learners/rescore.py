@@ -13,9 +13,8 @@ from rescore.learners.custom import as_learner
 from rescore.protocols import Weighting
 from rescore.tables.table import TableLike
 from rescore.validation import check_choice, check_integer, check_number, check_seed
+from rescore.weightings import LOSSES, Exact, InversePropensity, Uniform
 from rescore.weightings.balanced import Balanced, Precision
-from rescore.weightings.exact import LOSSES, Exact
-from rescore.weightings.fixed import InversePropensity, Uniform
 
 WEIGHTINGS = (
     "auto",
@@ -56,7 +55,7 @@ class ReScore(StructureLearner):
         `NotearsMLP`, balanced with others.
         "uniform" is the plain learner, also around weights of your own in ``sample_weight``.
         "inverse-propensity" gives every group the same weight in all; it needs ``groups``.  Or a
-        Weighting such as ``rescore.weightings.exact.Exact(tau=0.2)``.
+        Weighting such as ``rescore.weightings.Exact(tau=0.2)``.
     loss : {"nll", "raw"}
         How "exact" and "neural" rank rows: by Gaussian likelihood with a variance per variable,
         or by the paper's plain sum of squared residuals.

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from rescore.exchange.programs import can_be_handed_over, equations_json, text_names
+from rescore.exchange import can_be_handed_over, equations_json, text_names
 from rescore.exchange.saving import fingerprint, saved_fingerprint, write_model
 from rescore.graph.dagitty import to_dagitty
 from rescore.graph.drawing import draw_graph

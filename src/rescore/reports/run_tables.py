@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from rescore.exchange.programs import text_names
+from rescore.exchange import text_names
 from rescore.learners.base import StructureLearner
 from rescore.reports.run import Run
 from rescore.text import listing, printable

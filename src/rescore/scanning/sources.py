@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from rescore.scanning import Held, Layout, Partition, Piece
 from rescore.scanning.files import is_remote, parts_of, text_parts
-from rescore.scanning.reading import Held, Layout, Partition, Piece
 from rescore.tables.table import Table, as_table
 from rescore.text import listing, printable
 from rescore.validation import check_integer

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rescore.moments import GroupMoments, Matrix
-from rescore.scanning.reading import ALIKE, Beside
+from rescore.scanning import ALIKE, Beside
 from rescore.tables.table import LARGEST
 from rescore.text import listing
 

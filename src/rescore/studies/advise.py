@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from rescore.studies.refit import Given, check_groups, opening_of
+from rescore.studies import Given, check_groups, opening_of
 from rescore.studies.scored_path import (
     Study,
     known_learner,

@@ -30,12 +30,12 @@ from rescore.protocols import Problem, Status
 from rescore.scanning.digest import Digest
 from rescore.scanning.sources import Scan, is_scannable, scan
 from rescore.scanning.statistics import Count, Stretched, Stretches, Sums
+from rescore.studies import Given, Positions, Refits, check_groups, opening_of, refit
 from rescore.studies.edge_shares import STRETCHES, Counts, Outcome, Stability, summarised
-from rescore.studies.refit import Given, Positions, Refits, check_groups, opening_of, refit
 from rescore.tables.table import TableLike, group_codes
 from rescore.validation import check_choice, check_integer
 from rescore.weight_box import MOST_ROWS
-from rescore.weightings.fixed import Kept, Uniform
+from rescore.weightings import Kept, Uniform
 
 SCHEMES = ("bootstrap", "subsample")
 FEWEST_ROWS = 10

@@ -17,6 +17,7 @@ from rescore.metrics import shd, sid
 from rescore.metrics.pairing import paired
 from rescore.moments import Rows
 from rescore.protocols import Mask
+from rescore.studies import Given, Positions, Refits, converged, opening_of, refit
 from rescore.studies.differences import (
     CHANGES,
     PLAIN,
@@ -28,10 +29,9 @@ from rescore.studies.differences import (
     stabilities,
     summary,
 )
-from rescore.studies.refit import Given, Positions, Refits, converged, opening_of, refit
 from rescore.tables.table import TableLike
 from rescore.validation import check_integer, check_number
-from rescore.weightings.fixed import Drawn
+from rescore.weightings import Drawn
 
 FEWEST_ROWS = 10
 

@@ -18,9 +18,9 @@ from rescore.learners.custom import as_learner
 from rescore.learners.rescore import ReScore
 from rescore.moments import Matrix
 from rescore.protocols import Mask
+from rescore.studies import Given, Positions, Refits, converged, refit
 from rescore.studies.compare import refitted_score
 from rescore.studies.differences import stabilities
-from rescore.studies.refit import Given, Positions, Refits, converged, refit
 from rescore.tables.table import group_codes
 from rescore.validation import check_number
 

@@ -15,7 +15,7 @@ from rescore.learners.linear import Linear
 from rescore.moments import Matrix
 from rescore.protocols import Mask
 from rescore.solvers.noise import EQUAL
-from rescore.studies.refit import Given, Refits, check_groups, converged, opening_of, refit
+from rescore.studies import Given, Refits, check_groups, converged, opening_of, refit
 from rescore.tables.table import TableLike
 from rescore.validation import check_integer
 

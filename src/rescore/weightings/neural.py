@@ -16,7 +16,7 @@ from rescore.solvers.compilation import float64
 from rescore.solvers.descent import Averages, adam
 from rescore.validation import check_choice, check_flag, check_integer, check_number
 from rescore.weight_box import heaviest, project
-from rescore.weightings.exact import LOSSES
+from rescore.weightings import LOSSES
 
 # Added to Adam's denominator: a gradient this small is what is left when nearly all rows are at
 # a bound, and steps of full length along it would only amplify rounding.

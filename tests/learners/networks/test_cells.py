@@ -8,17 +8,16 @@ import pytest
 
 import rescore as rs
 from rescore.algorithm import rescore
-from rescore.learners.networks import gran_dag, mlp
+from rescore.learners.networks import Weighted, effective_rows, gran_dag, mlp, prepare, weighted
 from rescore.learners.networks import gran_dag_training as training
 from rescore.learners.networks.gran_dag import GranDAGBackbone
 from rescore.learners.networks.notears_mlp import NotearsMLPBackbone
-from rescore.learners.networks.rows import Weighted, effective_rows, prepare, weighted
 from rescore.learners.networks.selection import explained, substantial
 from rescore.moments import Cells
 from rescore.protocols import Problem
 from rescore.pruning import neighbours
 from rescore.pruning.cam import significant
-from rescore.weightings.fixed import Uniform
+from rescore.weightings import Uniform
 
 KIND = {"hidden": (3,), "activation": "sigmoid"}
 

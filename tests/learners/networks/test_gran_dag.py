@@ -10,14 +10,12 @@ from scipy.linalg import expm
 
 from rescore.algorithm import rescore
 from rescore.graph.dag import is_dag
-from rescore.learners.networks import gran_dag, mlp
+from rescore.learners.networks import gran_dag, mlp, outward
 from rescore.learners.networks import gran_dag_training as training
 from rescore.learners.networks.gran_dag import GranDAGBackbone
-from rescore.learners.networks.rows import outward
 from rescore.moments import Rows
 from rescore.protocols import Problem, Status
-from rescore.weightings.exact import Exact
-from rescore.weightings.fixed import Uniform
+from rescore.weightings import Exact, Uniform
 
 LEARNER = GranDAGBackbone(neighbours=None)
 

@@ -5,8 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from rescore.graph.dag import is_dag
-from rescore.learners.networks import mlp
-from rescore.learners.networks.rows import inward, outward, possible_edges, prepare, weighted
+from rescore.learners.networks import inward, mlp, outward, possible_edges, prepare, weighted
 from rescore.learners.networks.selection import break_even, explained, strongest_dag, substantial
 from rescore.protocols import Problem
 

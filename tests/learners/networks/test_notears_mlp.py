@@ -6,8 +6,7 @@ from rescore.graph.dag import is_dag
 from rescore.learners.networks.notears_mlp import NotearsMLPBackbone
 from rescore.moments import Rows
 from rescore.protocols import Problem, Status
-from rescore.weightings.exact import Exact
-from rescore.weightings.fixed import Uniform
+from rescore.weightings import Exact, Uniform
 
 TRUE = {(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)}
 

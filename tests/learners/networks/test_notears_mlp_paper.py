@@ -6,11 +6,10 @@ from scipy.linalg import expm
 
 from rescore.algorithm import rescore
 from rescore.graph.dag import is_dag
-from rescore.learners.networks import mlp, notears_mlp_paper
+from rescore.learners.networks import mlp, notears_mlp_paper, prepare, weighted
 from rescore.learners.networks.notears_mlp_paper import PaperMLPBackbone
-from rescore.learners.networks.rows import prepare, weighted
 from rescore.protocols import Problem, Status
-from rescore.weightings.fixed import Uniform
+from rescore.weightings import Uniform
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from jax import Array
 from rescore.equations import Equations
 from rescore.learners.base import GroupedLearner
 from rescore.learners.dicd import balanced_weights
+from rescore.learners.networks import Inputs, Weighted, effective_rows
 from rescore.learners.networks.notears_mlp_paper import PaperMLPBackbone
-from rescore.learners.networks.rows import Inputs, Weighted, effective_rows
 from rescore.moments import Matrix, Weights, row_weights
 from rescore.protocols import Backbone, Codes, Problem, State
 from rescore.validation import check_number, check_seed
@@ -132,7 +132,7 @@ def group_rows(inputs: Inputs, w: Matrix, groups: Codes | None, strength: float)
 
     Examples
     --------
-    >>> from rescore.learners.networks.rows import prepare
+    >>> from rescore.learners.networks import prepare
     >>> inputs = prepare(Problem.unconstrained(np.array([[1, 2.0], [0, 0], [1, 2]])), None)
     >>> rows = group_rows(inputs, np.array([0.25, 0.25, 0.5]), np.array([0, 0, 1]), strength=1.0)
     >>> print(rows.w.each)

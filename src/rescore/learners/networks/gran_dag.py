@@ -9,19 +9,19 @@ from numpy.typing import NDArray
 from rescore.equations import Equations, NetworkEquations
 from rescore.graph.dag import cut_to_dag
 from rescore.learners.base import GraphLearner
-from rescore.learners.networks import gran_dag_training as training
-from rescore.learners.networks import mlp
-from rescore.learners.networks.notears_mlp import NotearsMLPBackbone
-from rescore.learners.networks.rows import (
+from rescore.learners.networks import (
     Inputs,
     effective_rows,
     inward,
+    mlp,
     outward,
     possible_edges,
     prepare,
     squared_residuals,
     weighted,
 )
+from rescore.learners.networks import gran_dag_training as training
+from rescore.learners.networks.notears_mlp import NotearsMLPBackbone
 from rescore.moments import Matrix, Weights, simplest
 from rescore.protocols import Backbone, Mask, Problem, State, Status
 from rescore.solvers.compilation import float64

@@ -18,7 +18,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from rescore.acyclicity import saturating
-from rescore.learners.networks.rows import Weighted
+from rescore.learners.networks import Weighted
 from rescore.moments import Matrix
 from rescore.solvers import descent
 from rescore.validation import check_choice, check_integer

@@ -7,19 +7,19 @@ import numpy as np
 
 from rescore.equations import Equations, NetworkEquations
 from rescore.learners.base import GraphLearner
-from rescore.learners.networks import mlp
-from rescore.learners.networks.notears_mlp_paper import PaperMLPBackbone
-from rescore.learners.networks.rows import (
+from rescore.learners.networks import (
     Inputs,
     Weighted,
     effective_rows,
     inward,
+    mlp,
     outward,
     possible_edges,
     prepare,
     squared_residuals,
     weighted,
 )
+from rescore.learners.networks.notears_mlp_paper import PaperMLPBackbone
 from rescore.learners.networks.selection import (
     cut,
     explained,

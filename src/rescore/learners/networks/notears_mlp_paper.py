@@ -12,12 +12,12 @@ from jax import Array
 
 from rescore.acyclicity import expm1
 from rescore.equations import Equations, NetworkEquations
-from rescore.learners.networks import mlp
-from rescore.learners.networks.rows import (
+from rescore.learners.networks import (
     Inputs,
     Weighted,
     effective_rows,
     inward,
+    mlp,
     outward,
     possible_edges,
     prepare,

@@ -9,8 +9,7 @@ import numpy as np
 from jax import Array
 
 from rescore.graph.dag import cut_to_dag
-from rescore.learners.networks import mlp
-from rescore.learners.networks.rows import Weighted
+from rescore.learners.networks import Weighted, mlp
 from rescore.moments import Matrix
 from rescore.protocols import Mask
 
