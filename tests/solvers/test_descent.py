@@ -91,7 +91,7 @@ def test_without_a_penalty_a_quadratic_is_solved_exactly():
 
 
 @pytest.mark.parametrize(
-    ("penalty", "held", "reached"), [(0.0, False, -0.5), (0.1, False, 0.0), (0.0, True, 0.0)]
+    ("penalty", "held", "reached"), [(0.0, 0, -0.5), (0.1, 0, 0.0), (0.0, 5, 0.0)]
 )
 def test_only_a_variable_penalised_or_held_stops_at_zero(penalty, held, reached):
     """The first step down ½(x + 1)² has length one: from 0.5 it leads beyond zero."""

@@ -62,14 +62,14 @@ def minimise(
     max_iter: int | Array,
     rtol: float,
     gtol: float,
-    held: bool = False,
+    held: int | Array = 0,
 ) -> Minimum:
     """Minimise ``f(x) + Σ penalty·|x|`` from ``x``; traceable, so callers compile it.
 
     Stops when the KKT residual falls below ``gtol``, when a step lowers the value by less than
     ``rtol`` of it, or after ``max_iter`` steps.  Variables whose gradient ``f`` keeps at zero
-    stay where they are.  If ``held``, variables without a penalty keep to their orthant too, which
-    is slower, and leads to other minima where there are many.
+    stay where they are.  For the first ``held`` steps, variables without a penalty keep to their
+    orthant too, which is slower, and leads to other minima where there are many.
 
     Examples
     --------
@@ -87,8 +87,11 @@ def minimise(
         steep = (s.iterations < 0) | (jnp.max(jnp.abs(s.slope)) > gtol)
         return (s.iterations < max_iter) & ~s.stalled & steep
 
-    free = (penalty == 0) & (not held)
-    end = jax.lax.while_loop(unfinished, lambda s: _step(f, s, penalty, free, rtol), _start(x))
+    def step(s: _Search) -> _Search:
+        free = (penalty == 0) & (s.iterations >= held)
+        return _step(f, s, penalty, free, rtol)
+
+    end = jax.lax.while_loop(unfinished, step, _start(x))
     return Minimum(end.x, end.value, jnp.max(jnp.abs(end.slope)), end.iterations)
 
 
