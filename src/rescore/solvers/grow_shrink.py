@@ -459,7 +459,8 @@ def improve(scores: Any, forest: Any, order: Any, must: Any) -> bool:
     d = len(order)
     turns, rest = np.empty(d, dtype=np.int64), np.empty(d - 1, dtype=np.int64)
     current = np.empty(d)
-    moved = _rescored(scores, forest, order, -1, current)
+    # A bare -1 is a type of its own, for which everything below would be compiled again.
+    moved = _rescored(scores, forest, order, np.int64(-1), current)
     if not moved:
         return False
     while moved:
