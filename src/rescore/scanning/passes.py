@@ -281,7 +281,8 @@ def on_cluster(scan: Scan, statistic: Any) -> Iterator[tuple[Piece, list[Any]]]:
     from distributed import CancelledError, KilledWorker
     from distributed.comm import CommClosedError
 
-    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    # Not `client.scheduler_info`, which a timer of Dask's fills without workers now and then.
+    workers = client.sync(client.scheduler.identity)["workers"].values()
     _refuse_small(scan, workers)
     pieces = scan.pieces(max(len(workers), 1))
     try:
