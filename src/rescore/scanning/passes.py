@@ -281,11 +281,11 @@ def on_cluster(scan: Scan, statistic: Any) -> Iterator[tuple[Piece, list[Any]]]:
     from distributed import CancelledError, KilledWorker
     from distributed.comm import CommClosedError
 
-    # Not `client.scheduler_info`, which a timer of Dask's fills without workers now and then.
-    workers = client.sync(client.scheduler.identity)["workers"].values()
-    _refuse_small(scan, workers)
-    pieces = scan.pieces(max(len(workers), 1))
     try:
+        # Not `client.scheduler_info`, which a timer of Dask's fills without workers now and then.
+        workers = client.sync(client.scheduler.identity)["workers"].values()
+        _refuse_small(scan, workers)
+        pieces = scan.pieces(max(len(workers), 1))
         futures = client.compute([_task(scan, piece, statistic) for piece in pieces],
                                  retries=RETRIES)  # fmt: skip
         for at, piece in enumerate(pieces):
