@@ -35,6 +35,7 @@ from rescore.app.looks import (
 )
 from rescore.app.recipe import Recipe, learners, recipe_of
 from rescore.app.session import Shelf
+from rescore.graph.dag import topological_order
 from rescore.known_edges import Knowledge
 from rescore.learners import load_learner
 from rescore.moments import Cells, Weights
@@ -46,6 +47,7 @@ __all__ = ["Bench", "main"]
 Progress = Callable[[Mapping[str, Any]], None]
 SLOW = 2.0  # seconds of a fit, from which its model is kept for exports
 EVERY = 0.8  # seconds between two tellings of resamples
+FEW = 30  # variables whose orders are searched from every start in a first answer too
 MOST_OTHERS = 20_000  # rows that those shown are chosen from
 MOST_COSTS = 24  # constraints whose cost is looked for
 PRICED = ("Linear",)  # learners whose objective is minus log-likelihood plus the price of edges
@@ -67,6 +69,7 @@ class Bench:
         self.folder, self.shelf = folder, Shelf(folder)
         self._input: tuple[str, Input] | None = None  # one table at a time
         self._model: tuple[str, Any] | None = None  # one that took long
+        self._last: tuple[str, dict[str, Any]] | None = None  # the fit that others start from
 
     def table(self, recipe: Recipe, path: Path) -> Input:
         """What the fit starts from, read again only where the recipe of the rows changed."""
@@ -117,7 +120,9 @@ class Bench:
     ) -> dict[str, Any] | None:
         """The graph with the weights of an earlier fit, or equal ones, from one search.
 
-        None where even that takes long.  What noise there is was decided by the earlier fit too.
+        None where even that takes long.  What noise there is was decided by the earlier fit too,
+        and the search starts from the order that it ended with; of few variables from all others
+        too.
         """
         begun = time.monotonic()
         table = self.table(recipe, path)
@@ -125,7 +130,7 @@ class Bench:
         if model is None:
             return None
         model.fit(table.X, sample_weight=table.sample_weight)
-        earlier = self.shelf.fit(before)
+        earlier = self._told(before)
         told = fit_told(recipe, model, table, time.monotonic() - begun, before=earlier)
         return told | {"quick": True, "kept": bool(before)}
 
@@ -274,19 +279,25 @@ class Bench:
         weights = np.ones(1) if kept is None else _cut(kept, used, d)
         if weights is None:
             return None
-        given, earlier = recipe.learner_settings(), self.shelf.fit(before)
-        if (
-            earlier
-            and recipe.learner in PRICED
-            and earlier["hypothesis"] in (EQUAL, UNEQUAL, SHAPED)
-        ):
-            given.setdefault("noise", earlier["hypothesis"])
-        if "n_starts" in kind._get_param_names():
+        given, earlier = recipe.learner_settings(), self._told(before)
+        if "n_starts" in kind._get_param_names() and (recipe.learner not in PRICED or d > FEW):
             given["n_starts"] = 1
         known = {} if recipe.knowledge == Knowledge() else {"knowledge": recipe.knowledge}
+        learner = kind(**given, **known)
+        if earlier and recipe.learner in PRICED:
+            learner.first = _order(earlier["graph"])
+            if learner.noise == "auto" and earlier["hypothesis"] in (EQUAL, UNEQUAL, SHAPED):
+                learner.noise = earlier["hypothesis"]
         why = {} if kept is None else json.loads(str(kept["why"]))
         alike = isinstance(weights, np.ndarray) and np.ptp(weights) == 0
-        return ReScore(kind(**given, **known), weighting=Uniform() if alike else Kept(weights, why))
+        return ReScore(learner, weighting=Uniform() if alike else Kept(weights, why))
+
+    def _told(self, key: str) -> dict[str, Any] | None:
+        """What a page shows of a fit; read once as long as others start from it."""
+        if self._last is None or self._last[0] != key:
+            found = self.shelf.fit(key)
+            self._last = None if found is None else (key, found)
+        return None if self._last is None else self._last[1]
 
     def _keep(self, key: str, model: Any) -> None:
         """What later jobs ask of this fit: weights, groups and losses of the rows."""
@@ -317,6 +328,15 @@ def _cut(kept: Mapping[str, Any], used: Any, d: int) -> Weights | None:
         cells = kept["cells"][used]
         return np.asarray(cells * d / cells.sum()) if cells.shape[1] == d else None
     return np.asarray(w[used] / w[used].sum())
+
+
+def _order(graph: Mapping[str, Any]) -> tuple[int, ...]:
+    """An order of the columns that a graph on a page obeys."""
+    place = {node["id"]: k for k, node in enumerate(graph["nodes"])}
+    W = np.zeros((len(place),) * 2, dtype=np.bool_)
+    for edge in graph["edges"]:
+        W[place[edge["source"]], place[edge["target"]]] = True
+    return tuple(topological_order(W))
 
 
 def _stop_asked() -> bool:

@@ -222,7 +222,7 @@ class SmoothSearch(OrderSearch):
         found = self.improved(self._likeliest() if first is None else first)
         rng = np.random.default_rng(0)
         for _ in range(starts - 1):
-            end = self.improved(self._obedient(_shaken(found.order, rng)))
+            end = self.improved(self.obedient(_shaken(found.order, rng)))
             found = end if end.score < found.score - SAME else found
         return found
 
@@ -232,7 +232,7 @@ class SmoothSearch(OrderSearch):
         S = np.tensordot(rows / rows.sum(), self.S, axes=1)
         d = len(self.allowed)
         R = np.square(S[::FEATURES]).reshape(d, d, FEATURES).sum(axis=2)  # [j, i]
-        return self._obedient(np.argsort(R.sum(axis=1) - R.sum(axis=0), kind="stable"))
+        return self.obedient(np.argsort(R.sum(axis=1) - R.sum(axis=0), kind="stable"))
 
     def local(self, j: int, parents: NDArray[Any]) -> tuple[float, Any, Matrix]:
         """What variable j costs with these parents, their codes, and the coefficients (d·m,)."""

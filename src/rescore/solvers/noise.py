@@ -141,8 +141,13 @@ def with_shaped_noise(sample: Sample, W: Matrix) -> Explained:
     return Explained(SHAPED, W, float(likelihood), float(total), sample.rows)
 
 
-def explanations(sample: Sample, starts: int, only: str | None = None) -> Iterator[Explained]:
+def explanations(
+    sample: Sample, starts: int, only: str | None = None, first: NDArray[np.int64] | None = None
+) -> Iterator[Explained]:
     """The best graph of every hypothesis worth a look, cheapest search first; or of one of them.
+
+    With ``first`` (d,), the order of a graph that nearly fits, one of them is searched from there:
+    too, or from there alone if there is one start.
 
     Examples
     --------
@@ -152,6 +157,10 @@ def explanations(sample: Sample, starts: int, only: str | None = None) -> Iterat
     >>> min(found, key=lambda one: one.cost).name
     'equal'
     """
+    if first is not None and only in (UNEQUAL, SHAPED):
+        yield _from_near(sample, only, first)
+        if starts == 1:
+            return
     W, _ = ordered_graph(sample.problem, sample.w)
     equal = with_equal_noise(sample, W)
     if only in (None, EQUAL):
@@ -160,7 +169,7 @@ def explanations(sample: Sample, starts: int, only: str | None = None) -> Iterat
         return
     if only is None and _not_contradicted(equal, with_unequal_noise(sample, W)):
         if looks_shaped(sample, W):
-            yield with_shaped_noise(sample, shaped_graph(sample, [W]))
+            yield with_shaped_noise(sample, shaped_graph(sample, [sample.order(W)]))
         return
     # Within a class of graphs the order of least variance is as good a member as any.
     found = sample.search.best(starts, sample.order(W))
@@ -169,7 +178,17 @@ def explanations(sample: Sample, starts: int, only: str | None = None) -> Iterat
         yield unequal
     shaped = any(looks_shaped(sample, graph.W) for graph in (equal, unequal))
     if only == SHAPED or (only is None and shaped):
-        yield with_shaped_noise(sample, shaped_graph(sample, [equal.W, unequal.W]))
+        orders = [sample.order(graph.W) for graph in (equal, unequal)]
+        yield with_shaped_noise(sample, shaped_graph(sample, orders))
+
+
+def _from_near(sample: Sample, only: str, order: NDArray[np.int64]) -> Explained:
+    """The graph of a hypothesis, searched from the order of one that nearly fits."""
+    order = sample.search.obedient(order)
+    if only == SHAPED:
+        return with_shaped_noise(sample, shaped_graph(sample, [order]))
+    edges = sample.search.improved(order).edges
+    return with_unequal_noise(sample, sample.search.coefficients(edges))
 
 
 def _not_contradicted(equal: Explained, unequal: Explained) -> bool:
@@ -227,7 +246,8 @@ def is_shaped(Z: Matrix, w: Matrix, rows: float) -> NDArray[np.bool_]:
     >>> is_shaped(Z / Z.std(axis=0), np.full(900, 1 / 900), 900.0)
     array([False,  True])
     """
-    skew, tails = w @ Z**3, w @ Z**4 - 3
+    squares = Z * Z
+    skew, tails = w @ (squares * Z), w @ (squares * squares) - 3
     rows = min(rows, MOST_ROWS)
     evidence = rows * (np.square(skew) / 6 + np.square(tails) / 24)
     return np.asarray(evidence > 3 * np.log(max(rows, 2.0)))
@@ -267,14 +287,14 @@ def _slices(Z: Matrix, w: Matrix, M: int) -> Matrix:
     return np.maximum(inside, 0.0) / np.maximum(w, 1e-300)[:, None]
 
 
-def shaped_graph(sample: Sample, graphs: list[Matrix]) -> Matrix:
+def shaped_graph(sample: Sample, orders: list[NDArray[np.int64]]) -> Matrix:
     """The graph whose residuals are least Gaussian for their size, W (d, d).
 
-    Orders are improved as in the Gaussian search, whose parents each variable keeps; but what it
-    costs is ``n (½ log v_j − J_j)``, J_j the negentropy of its residuals.
+    The orders are improved as in the Gaussian search, whose parents each variable keeps; but what
+    it costs is ``n (½ log v_j − J_j)``, J_j the negentropy of its residuals.
     """
     costs = Negentropies(sample)
-    ends = [improve_order(sample.order(W), costs.score, costs.touched_by) for W in graphs]
+    ends = [improve_order(order, costs.score, costs.touched_by) for order in orders]
     order = min(ends, key=lambda end: end[0])[1]
     return sample.search.coefficients(costs.edges(order))
 

@@ -155,10 +155,10 @@ class OrderSearch:
         base = np.lexsort((np.einsum("kii->i", self.scores.S), np.square(R).sum(axis=0)))
         rng = np.random.default_rng(0)
         orders = [base, *(base[rng.permutation(len(base))] for _ in range(many - 1))]
-        orders = [self._obedient(order) for order in orders]
+        orders = [self.obedient(order) for order in orders]
         return orders if first is None else [first, *orders[: many - 1]]
 
-    def _obedient(self, order: NDArray[np.intp]) -> NDArray[np.int64]:
+    def obedient(self, order: NDArray[np.intp]) -> NDArray[np.int64]:
         """The order changed where known edges ask for it."""
         return order[topological_order(self._must[np.ix_(order, order)])].astype(np.int64)
 

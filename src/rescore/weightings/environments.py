@@ -241,7 +241,7 @@ def _of_any_noise(problem: Problem, graph: Ordered) -> Ordered:
     W = sample.search.coefficients(graph.edges)
     if not looks_shaped(sample, W):
         return graph
-    W = shaped_graph(sample, [W])
+    W = shaped_graph(sample, [sample.order(W)])
     return Ordered(graph.score, W != 0, sample.order(W))
 
 
