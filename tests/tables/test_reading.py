@@ -442,3 +442,55 @@ def test_words_of_truth_are_no_numbers_however_far_down(tmp_path, monkeypatch):
     (tmp_path / "t.csv").write_text("a,b\n" + "1,1\n" * 9 + "x,1\n")
     with pytest.raises(ValueError, match="Line 11, column 'a': 'x'"):
         read_table(tmp_path / "t.csv")
+
+
+LARGE_TEXTS = {
+    "numbers": b"a,b\n" + b"1.5,2\n3,-4e2\n" * 40,
+    "no line end": b"a,b\n1,2\n3,4",
+    "words": b"a,b\n1,2\n" * 3 + b"5,x\n",
+    "truth": b"a,b\n" + b"True,1\nFalse,2\n" * 9,
+    "missing": b"a,b\n1,2\n,4\n",
+    "ragged": b"a,b\n1,2\n3,4,5\n",
+    "semicolons": b"a;b\n1;2\n3;4\n",
+    "quoted": b'a,"b\nc"\n1,2\n3,4\n',
+    "returns": b"a,b\r\n1,2\r\n",
+    "accents": "a,é\n1,2\n3,4\n".encode(),
+    "empty": b"\n\n \n",
+    "a header alone": b"a,b\n\n",
+}
+
+
+@pytest.mark.filterwarnings("ignore:The fields of")
+@pytest.mark.parametrize("name", LARGE_TEXTS)
+@pytest.mark.parametrize("block", [3, 1 << 22])
+def test_a_large_file_is_read_piece_by_piece_as_a_small_one_is(name, block, tmp_path, monkeypatch):
+    file = tmp_path / "t.csv"
+    file.write_bytes(LARGE_TEXTS[name])
+
+    def read():
+        try:
+            return files.read_table(file).to_dict("list")
+        except ValueError as error:
+            return str(error)
+
+    small = read()
+    monkeypatch.setattr("rescore.tables.LARGE", 1)
+    monkeypatch.setattr("rescore.tables.csv.BLOCK", 1 << 22)
+    monkeypatch.setattr("rescore.tables.LargeText.find", found_in_blocks_of(block))
+    assert read() == small
+    is_plain = name not in ("quoted", "returns", "accents")
+    assert isinstance(files.Source(file).raw, bytes) != is_plain
+
+
+def found_in_blocks_of(size):
+    """The search of a large text with a block of that size, across whose borders it must look."""
+    import rescore.tables as room
+
+    whole = room.LargeText.find
+
+    def find(self, what, start=0, end=None):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(room, "BLOCK", size)
+            return whole(self, what, start, end)
+
+    return find

@@ -45,9 +45,11 @@ from rescore.text import printable
 __all__ = ["Bench", "main"]
 
 Progress = Callable[[Mapping[str, Any]], None]
-SLOW = 2.0  # seconds of a fit, from which its model is kept for exports
+SLOW, VERY_SLOW = 2.0, 60.0  # seconds of a fit, from which its model is kept for exports
 EVERY = 0.8  # seconds between two tellings of resamples
 FEW = 30  # variables whose orders are searched from every start in a first answer too
+MOST_CHECKED = 100_000  # rows that a check looks at, evenly spaced
+LARGE = 1 << 26  # bytes of a table, from which a model is kept only if it took very long
 MOST_OTHERS = 20_000  # rows that those shown are chosen from
 MOST_COSTS = 24  # constraints whose cost is looked for
 PRICED = ("Linear",)  # learners whose objective is minus log-likelihood plus the price of edges
@@ -89,7 +91,12 @@ class Bench:
 
     def findings(self, recipe: Recipe, path: Path, tell: Progress) -> dict[str, Any]:
         """All that a check finds, each with what would mend it; and all of that together."""
-        found, settings = examined(recipe.params(path))
+        params = recipe.params(path)
+
+        def read(asked: Mapping[str, Any]) -> Input:
+            return self.table(recipe, path) if asked == params else asked_for(asked)
+
+        found, settings = examined(params, read=read, most_rows=MOST_CHECKED)
         told = [
             {"code": one.code, "severity": one.severity, "seen": one.seen, "remedy": one.remedy,
              "columns": [str(name) for name in one.columns], "fix": dict(one.fix)}
@@ -102,6 +109,7 @@ class Bench:
         """The whole fit, as the script and the command make it."""
         from rescore.reports.run import some_rows
 
+        self._model = None  # make room first
         table, model, begun = self.table(recipe, path), recipe.model(), time.monotonic()
 
         def on_step(record: Mapping[str, Any]) -> None:
@@ -109,7 +117,8 @@ class Bench:
 
         model.fit(table.X, on_step=on_step, **table.known_to(model))
         seconds = time.monotonic() - begun
-        self._model = (key, model) if seconds > SLOW else None
+        slow = SLOW if table.X.values.nbytes < LARGE else VERY_SLOW
+        self._model = (key, model) if seconds > slow else None
         self._keep(key, model)
         told = fit_told(recipe, model, table, seconds, some_rows(table.X.values))
         self.shelf.put_fit(key, json_of(told | {"quick": False}))
@@ -309,8 +318,7 @@ class Bench:
             found |= {"membership": cells.membership, "precision": cells.precision}
         elif cells is not None:
             found["cells"] = np.asarray(cells)
-        losses = model.losses_.to_numpy().astype(np.float32)
-        self.shelf.put_rows(key, losses, found)
+        self.shelf.put_rows(key, model.losses_.to_numpy(), found)
 
 
 def _cut(kept: Mapping[str, Any], used: Any, d: int) -> Weights | None:

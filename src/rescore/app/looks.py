@@ -71,7 +71,7 @@ def refuse_wide(params: Mapping[str, Any]) -> None:
     if not is_text(params["data"]):
         return
     source = Source(params["data"], encoding=params["encoding"])
-    first = source.raw.split(b"\n", 1)[0]
+    first = source.raw[: source.raw.find(b"\n") + 1 or len(source.raw)]
     wide = 1 + max(first.count(mark) for mark in (b",", b";", b"\t"))
     if wide > MOST_COLUMNS:
         raise ValueError(

@@ -44,6 +44,7 @@ FILE, FITS = "session.json", "fits"
 SCHEMA = 1
 ENDINGS = (*sorted(DELIMITERS, key=len, reverse=True), ".parquet", *WORKBOOKS)
 MOST_STEPS = 1000
+PIECE = 16_384  # rows that are written at once
 KNOWLEDGE_FILE, ROWS_FILE = "knowledge.json", "left_out.txt"  # beside the table
 MOST_INLINE = 400  # characters of row numbers in a command or script
 
@@ -191,7 +192,7 @@ class Shelf:
 
     def put_rows(self, key: str, losses: Any, rows: dict[str, Any]) -> None:
         """Of a fit: the losses of every cell, and what there is of every row."""
-        self._write(key, "losses.npy", lambda file: np.save(file, losses))
+        self._write(key, "losses.npy", lambda file: _save_in_half(file, losses))
         self._write(key, "rows.npz", lambda file: np.savez(file, **rows))
 
     def put_fit(self, key: str, told: str) -> None:
@@ -230,6 +231,14 @@ class Shelf:
         with coming.open("wb") as file:
             write(file)
         os.replace(coming, self.place(key, name))
+
+
+def _save_in_half(file: Any, values: Any) -> None:
+    """As `np.save` does in float32, piece by piece: a large table has no room for half a copy."""
+    about = {"descr": "<f4", "fortran_order": False, "shape": values.shape}
+    np.lib.format.write_array_header_1_0(file, about)
+    for at in range(0, len(values), PIECE):
+        file.write(np.ascontiguousarray(values[at : at + PIECE], dtype="<f4").tobytes())
 
 
 def _places(places: Mapping[str, Any]) -> dict[str, list[float]]:

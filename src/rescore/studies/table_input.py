@@ -1,8 +1,9 @@
 """The file of a fit: its numbers, and the columns that are weights or labels instead."""
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rescore.moments import evenly_spaced
 from rescore.tables.csv import header_names, records
 from rescore.tables.files import (
     DELIMITERS,
@@ -61,6 +63,17 @@ class Input:
         """What a fit of the model is told besides X; labels only where it needs them."""
         labels = {"groups": self.groups} if model.needs_groups else {}
         return {"sample_weight": self.sample_weight, **labels}
+
+    def thinned(self, most: int | None) -> "Input":
+        """Evenly spaced rows, so many at most; itself if it has no more."""
+        n = len(self.X.values)
+        if most is None or n <= most:
+            return self
+        used = np.zeros(n, dtype=np.bool_)
+        used[evenly_spaced(n, most)] = True
+        weight = None if self.sample_weight is None else np.asarray(self.sample_weight)[used]
+        labels = None if self.groups is None else list(compress(self.groups, used))
+        return Input(self.X.rows(used), weight, labels)
 
 
 def asked_for(params: Mapping[str, Any], needs_groups: bool = False) -> Input:
@@ -240,13 +253,21 @@ def everything_wrong(params: Mapping[str, Any]) -> Survey | None:
     return Survey(tuple(found), merged(found))
 
 
-def examined(params: Mapping[str, Any], debug: bool = False) -> tuple["Checkup", dict[str, Any]]:
-    """All findings on a file, and the settings that would mend what can be mended."""
+def examined(
+    params: Mapping[str, Any],
+    debug: bool = False,
+    read: Callable[[Mapping[str, Any]], Input] = asked_for,
+    most_rows: int | None = None,
+) -> tuple["Checkup", dict[str, Any]]:
+    """All findings on a file, and the settings that would mend what can be mended.
+
+    Every cell is read; of more than ``most_rows`` rows so many are looked at further.
+    """
     from rescore.studies.check import Checkup, check, refusal, repeated_rows  # not where it is read
 
     found: list[Finding] = []
     try:
-        table = asked_for(params)
+        table = read(params)
     except (ValueError, TypeError) as error:
         if debug:
             raise
@@ -254,14 +275,25 @@ def examined(params: Mapping[str, Any], debug: bool = False) -> tuple["Checkup",
         found = list(wrong.findings) if wrong and not _only_notes(wrong) else [refusal(error)]
         params = with_settings(params, {} if wrong is None else wrong.settings)
         try:
-            table = asked_for(params)
+            table = read(params)
         except (ValueError, TypeError):
             return Checkup.of(found), {} if _beyond_options(found) else merged(found)
+    whole, table = table, table.thinned(most_rows)
     told = check(table.X, table.sample_weight, table.groups).findings
     told = tuple(one for one in told if one.code != "repeated_rows")
-    again = repeated_lines(params) if params["drop"] or params["groups"] else None
+    again = None
+    if table is not whole:
+        found.append(_thinned(whole, table))
+    elif params["drop"] or params["groups"]:
+        again = repeated_lines(params)
     found += [*told, *repeated_rows(table.X, again)]
     return Checkup.of(found), merged(found)
+
+
+def _thinned(whole: Input, some: Input) -> Finding:
+    n, m = (len(each.X.values) for each in (whole, some))
+    seen = f"All cells of {n:,} rows were read; of what follows {m:,} of them, evenly spaced, tell."
+    return Finding("some_rows", seen, severity="note")
 
 
 def _only_notes(wrong: Survey) -> bool:

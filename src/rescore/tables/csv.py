@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rescore.tables import BLOCK, LargeText, Raw
 from rescore.tables.convert import EXACT, as_float64
 from rescore.text import listing, printable
 from rescore.validation import reads_as_number
@@ -20,7 +21,6 @@ from rescore.validation import reads_as_number
 # Before 3.1 pandas had to be asked to read back exactly the number that was written.
 VERSION = tuple(int(part) for part in pd.__version__.split(".")[:2])
 EXACT_FLOATS: dict[str, Any] = {} if VERSION >= (3, 1) else {"float_precision": "round_trip"}
-BLOCK = 1 << 22  # bytes of lines that are looked at and read at once
 HEAD, FIRST_RECORDS = 1 << 16, 50  # bytes and records that are looked at for the delimiter
 MISSING = frozenset(
     ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "NaT")
@@ -32,7 +32,7 @@ INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 
 
 def parse(
-    raw: bytes,
+    raw: Raw,
     delimiter: str,
     decimal: str,
     header: bool,
@@ -63,7 +63,7 @@ def parse(
     return _cells(raw, layout, text, n)
 
 
-def sniffed(raw: bytes, usual: str) -> str:
+def sniffed(raw: Raw, usual: str) -> str:
     r"""What separates the fields of UTF-8 text: the usual mark where it does, else one that does.
 
     A mark does if the first records all have as many fields, and more than one.
@@ -73,7 +73,8 @@ def sniffed(raw: bytes, usual: str) -> str:
     >>> sniffed(b"a;b\n1,5;2\n3;2,5\n", ",")
     ';'
     """
-    head = raw[:HEAD] if len(raw) <= HEAD else raw[: raw.rfind(b"\n", 0, HEAD) + 1] or raw
+    head = raw[:HEAD]
+    head = head if len(raw) <= HEAD else head[: head.rfind(b"\n") + 1] or raw[:]
     widths = {mark: _widths(head, mark) for mark in (usual, *";\t|,")}
     splits = [mark for mark, found in widths.items() if len(found) == 1 and max(found) > 1]
     if usual in splits or not splits:
@@ -89,7 +90,7 @@ def _widths(head: bytes, delimiter: str) -> set[int]:
         return set()
 
 
-def header_names(raw: bytes, delimiter: str, header: bool) -> tuple[list[str], int]:
+def header_names(raw: Raw, delimiter: str, header: bool) -> tuple[list[str], int]:
     r"""The names of the columns, and on how many lines they are written.
 
     Examples
@@ -97,9 +98,9 @@ def header_names(raw: bytes, delimiter: str, header: bool) -> tuple[list[str], i
     >>> header_names(b"a,,b\n1,2,3\n", ",", True)
     (['a', 'Unnamed: 1', 'b'], 1)
     """
-    if not raw or raw.isspace():
+    if not raw[:HEAD].strip() and not raw[:].strip():
         raise ValueError("The file is empty. Give a header and rows.")
-    reader = records(raw, delimiter)
+    reader = records(raw[:BLOCK] if isinstance(raw, LargeText) else raw, delimiter)
     try:
         first = next(reader)
         lines = reader.line_num
@@ -177,7 +178,7 @@ def _kept(names: list[str], drop: Sequence[str]) -> list[int]:
     return kept
 
 
-def _end_of_line(raw: bytes, lines: int) -> int:
+def _end_of_line(raw: Raw, lines: int) -> int:
     """Where line number `lines` ends and the next one starts."""
     position = 0
     for _ in range(lines):
@@ -185,7 +186,7 @@ def _end_of_line(raw: bytes, lines: int) -> int:
     return position
 
 
-def _end_of_text(raw: bytes) -> int:
+def _end_of_text(raw: Raw) -> int:
     """Where the line ends after the last row begin."""
     end = len(raw)
     while end and raw[end - 1] == ord("\n"):
@@ -208,12 +209,12 @@ class Layout:
     start: int = 0
     end: int | None = None
 
-    def rows(self, raw: bytes) -> bytes:
+    def rows(self, raw: Raw) -> bytes:
         """The lines below the header."""
         return raw[self.start : self.end]
 
 
-def _cells(raw: bytes, layout: Layout, text: list[int], n: int) -> pd.DataFrame:
+def _cells(raw: Raw, layout: Layout, text: list[int], n: int) -> pd.DataFrame:
     """The cells as float64, those of ``text`` as they are written, or the first that is neither."""
     kinds = dict.fromkeys(layout.kept, np.float64) | dict.fromkeys(text, str)
     values, words = np.empty((n, len(layout.kept))), dict[int, list[Any]]((j, []) for j in text)
@@ -237,7 +238,7 @@ def _cells(raw: bytes, layout: Layout, text: list[int], n: int) -> pd.DataFrame:
     return found
 
 
-def _blocks(raw: bytes, layout: Layout) -> Iterator[bytes]:
+def _blocks(raw: Raw, layout: Layout) -> Iterator[bytes]:
     """Whole lines, so many at a time that what is made of them takes little memory.
 
     All at once where a line may go on in the next, or where a column may be words of truth, which
@@ -271,7 +272,7 @@ def _read(body: bytes, layout: Layout, columns: list[int], **options: Any) -> pd
     )
 
 
-def _warn_if_rounded(raw: bytes, layout: Layout, values: NDArray[np.float64]) -> None:
+def _warn_if_rounded(raw: Raw, layout: Layout, values: NDArray[np.float64]) -> None:
     """Read columns with huge numbers again as integers, to warn if float64 had to round them."""
     for j, column in zip(layout.kept, values.T, strict=True):
         if np.abs(column).max() >= EXACT:  # 2^53 + 1 has been rounded to 2^53 by now
@@ -280,7 +281,7 @@ def _warn_if_rounded(raw: bytes, layout: Layout, values: NDArray[np.float64]) ->
                 as_float64(again.to_numpy(), [layout.names[j]])
 
 
-def checked_rows(raw: bytes, layout: Layout, header: bool) -> int:
+def checked_rows(raw: Raw, layout: Layout, header: bool) -> int:
     r"""The number of rows, once each is known to have as many fields as there are names.
 
     Examples
@@ -303,14 +304,14 @@ def checked_rows(raw: bytes, layout: Layout, header: bool) -> int:
 
 
 def _plain_counts(
-    raw: bytes, layout: Layout
+    raw: Raw, layout: Layout
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Line numbers and numbers of fields, block by block; 0 fields for an empty line."""
     start, line = layout.start, layout.header_lines + 1
     last = len(raw) if layout.end is None else layout.end
     while start < last:
         end = raw.find(b"\n", start + BLOCK, last) + 1 or last
-        block = np.frombuffer(raw, np.uint8, end - start, start)
+        block = np.frombuffer(raw[start:end], np.uint8)
         ends = np.flatnonzero(block == ord("\n"))
         if end == last:  # the trailing line end was taken off
             ends = np.append(ends, len(block))
@@ -322,7 +323,7 @@ def _plain_counts(
 
 
 def _quoted_counts(
-    raw: bytes, layout: Layout
+    raw: Raw, layout: Layout
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """The same by the csv module; a record is numbered by its last line."""
     reader = records(layout.rows(raw), layout.delimiter)
@@ -362,7 +363,7 @@ def records(raw: bytes, delimiter: str) -> Any:
     return csv.reader(lines, delimiter=delimiter, strict=True)
 
 
-def fault_in_cells(raw: bytes, layout: Layout, otherwise: str) -> ValueError:
+def fault_in_cells(raw: Raw, layout: Layout, otherwise: str) -> ValueError:
     r"""The error for the first cell that is no number, or for all missing and infinite ones.
 
     `otherwise` is what to say if every cell looks well.

@@ -15,6 +15,7 @@ from typing import Any
 
 import pandas as pd
 
+from rescore.tables import Raw, large_text
 from rescore.tables.convert import DataNote
 from rescore.tables.csv import Drop, parse, positions, sniffed
 from rescore.tables.survey import Text, frame_of, text_of
@@ -120,9 +121,9 @@ class Source(FileFormat):
         return _ending(self.file) in WORKBOOKS
 
     @cached_property
-    def raw(self) -> bytes:
+    def raw(self) -> Raw:
         """The text as UTF-8."""
-        return read_text_bytes(self.file, self.encoding)
+        return large_text(self.file, self.encoding) or read_text_bytes(self.file, self.encoding)
 
     @cached_property
     def separator(self) -> str:
@@ -138,7 +139,7 @@ class Source(FileFormat):
         """All fields as text."""
         if self.in_sheets:
             return sheet_text(self.file, self.sheet, self.header)
-        return text_of(self.raw, self.separator, self.header)
+        return text_of(self.raw[:], self.separator, self.header)
 
     def numbers(self, drop: Drop, labels: Sequence[str], as_found: bool) -> pd.DataFrame:
         """The columns that are not dropped: numbers; ``as_found``, also gaps and words."""
