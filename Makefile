@@ -18,7 +18,7 @@ demo: $(VENV)/.installed
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/.test
 	@$(MAKE) --no-print-directory --output-sync -j 2 lint compiled
-	$(BIN)/pytest -q -n 2 --dist loadfile
+	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 compiled: $(VENV)/.test
 	@$(BIN)/python tests/compile_first.py

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from campaigns import kills
-from campaigns.__main__ import names, outcomes, record
+from campaigns.__main__ import main, names, outcomes, record
 
 ROOT = Path(__file__).parents[1]
 
@@ -24,20 +23,23 @@ def test_the_first_cases_of_every_campaign_hold(name):
         assert not outcome.startswith("BROKEN"), (case, outcome)
 
 
-def test_a_campaign_goes_on_where_it_stopped_and_tells_what_is_broken(tmp_path):
-    def run(count):
+def test_a_campaign_goes_on_where_it_stopped_and_tells_what_is_broken(
+    tmp_path, monkeypatch, capsys
+):
+    def run(count):  # whose cases are in a process of their own
         words = ["files", "--count", str(count), "-o", str(tmp_path)]
-        command = [sys.executable, "-m", "campaigns", *words]
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        monkeypatch.setattr(sys, "argv", ["campaigns", *words])
+        return main()
 
-    assert run(5).returncode == 0
+    monkeypatch.chdir(ROOT)
+    assert run(5) == 0
     path = tmp_path / "files-0.jsonl"
     broken = json.dumps({"outcome": "BROKEN: by hand"})
     path.write_text(broken + "\n" + path.read_text().split("\n", 1)[1] + '{"half')
-    again = run(8)
-    assert again.returncode == 1
-    assert "8 of 8" in again.stdout
-    assert "by hand" in again.stdout
+    assert run(8) == 1
+    told = capsys.readouterr().out
+    assert "8 of 8" in told
+    assert "by hand" in told
     assert len(path.read_text().splitlines()) == 8
 
 

@@ -20,7 +20,7 @@ def homogeneous():
 
 @pytest.fixture(scope="module")
 def heterogeneous():
-    return rs.simulate(nodes=8, degree=1, samples=1500, corrupt=0.08, random_state=101)
+    return rs.simulate(nodes=8, degree=1, samples=700, corrupt=0.08, random_state=101)
 
 
 @pytest.fixture(scope="module")
