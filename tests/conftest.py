@@ -27,8 +27,9 @@ FEW = 1_000  # numbers in the largest array of a program
 # make the same programs in half the time, and what computes once or with few numbers needs no
 # optimiser; `XLA_FLAGS= make test` compiles as users do.  XLA ends the process at a flag it does
 # not know, so only the release that was tried gets it.
-if jaxlib.__version__.startswith("0.10.") and "XLA_FLAGS" not in os.environ:
-    os.environ["XLA_FLAGS"] = "--xla_cpu_use_fusion_emitters=false"
+OLDER = "--xla_cpu_use_fusion_emitters=false"
+tried = jaxlib.__version__.startswith("0.10.")
+if tried and os.environ.setdefault("XLA_FLAGS", OLDER) == OLDER:  # workers inherit it
     compile_program = compiler.compile_or_get_cached
 
     def compile_briefly(backend, computation, devices, options, *others, **named):
