@@ -11,7 +11,6 @@ import jaxlib
 import numpy as np
 import pytest
 from hypothesis import settings
-from jax._src import compiler
 
 from rescore.solvers.compilation import use_persistent_cache
 
@@ -30,6 +29,8 @@ FEW = 1_000  # numbers in the largest array of a program
 OLDER = "--xla_cpu_use_fusion_emitters=false"
 tried = jaxlib.__version__.startswith("0.10.")
 if tried and os.environ.setdefault("XLA_FLAGS", OLDER) == OLDER:  # workers inherit it
+    from jax._src import compiler
+
     compile_program = compiler.compile_or_get_cached
 
     def compile_briefly(backend, computation, devices, options, *others, **named):
