@@ -2,6 +2,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from scipy.special import gammaln
 from scipy.stats import norm
 from sklearn.mixture import GaussianMixture
 
@@ -94,7 +95,9 @@ def test_likelihoods_of_gaussian_noise_are_sums_over_all_cells(seed):
     np.testing.assert_allclose(noise_variances(sample, W), R.var(axis=0))
     assert (equal.parameters, unequal.parameters) == (1, 6)
     bic = 0.5 * 6 * np.log(1500) - unequal.likelihood
-    assert unequal.cost == pytest.approx(bic + sample.price * (B != 0).sum())
+    alike = np.bincount((B != 0).sum(axis=0))  # variables with as many parents
+    log_ways = gammaln(6 + 1) - gammaln(alike + 1).sum()
+    assert unequal.cost == pytest.approx(bic + sample.price * (B != 0).sum() + log_ways)
 
 
 @pytest.mark.parametrize("seed", range(2))

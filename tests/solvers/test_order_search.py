@@ -86,8 +86,8 @@ def all_dags(d):
     return found
 
 
-def least_of_all_dags(tables, penalty):
-    """Brute force; every family is scored once."""
+def least_of_all_dags(tables, penalty, beyond=lambda A: 0.0):
+    """Brute force; every family is scored once, and what is ``beyond`` families added."""
     d, known = tables[0].shape[1], {}
     for j in range(d):
         others = [i for i in range(d) if i != j]
@@ -96,7 +96,7 @@ def least_of_all_dags(tables, penalty):
                 score = local_score(tables, j, np.array(parents, dtype=int))
                 known[j, parents] = score + penalty * size
     totals = [
-        sum(known[j, tuple(np.flatnonzero(A[:, j]).tolist())] for j in range(d))
+        sum(known[j, tuple(np.flatnonzero(A[:, j]).tolist())] for j in range(d)) + beyond(A)
         for A in all_dags(d)
     ]
     return min(totals)
@@ -169,6 +169,45 @@ def test_no_dag_of_four_variables_scores_better(seed, K):
     own = gaussian_score(tables, found.edges, search.penalty)
     assert found.score + search.in_own_units() == pytest.approx(own, abs=0.05)
     assert own == pytest.approx(least_of_all_dags(tables, search.penalty), abs=0.05)
+
+
+def log_ways(A):
+    """Of giving the variables as many parents each, in another order: counted one by one."""
+    return np.log(len(set(permutations(A.sum(axis=0).tolist()))))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_by_number_no_dag_of_four_variables_scores_better(seed):
+    _, (X,) = groups(4, 1, seed)
+    X = X / X.std(axis=0)
+    search = search_of([X])
+    found = search.best_by_number(starts=6)
+    own = gaussian_score([X], found.edges, search.penalty) + log_ways(found.edges)
+    assert found.score + search.in_own_units() == pytest.approx(own, abs=0.05)
+    assert own == pytest.approx(least_of_all_dags([X], search.penalty, log_ways), abs=0.05)
+
+
+def test_the_graphs_of_a_class_have_the_same_numbers_of_parents():
+    """All 543 graphs of four variables."""
+    numbers = {}
+    for A in all_dags(4):
+        numbers.setdefault(cpdag(A).tobytes(), set()).add(tuple(order_search.parent_numbers(A)))
+    assert len(numbers) == 185
+    assert all(len(each) == 1 for each in numbers.values())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_by_number_hubs_with_weak_effects_are_no_effects_of_what_they_cause(seed):
+    """Of a tree no direction is known; pairs of weak effects look like causes that meet."""
+    rng, d = np.random.default_rng(seed), 40
+    B = np.zeros((d, d))
+    B[0, 1:21], B[1, 21:] = rng.uniform(0.1, 0.4, 20), rng.uniform(0.1, 0.4, d - 21)
+    search = search_of([rows_of(B, np.ones(d), 2000, seed)])
+    plain, found, again = search.best(6), search.best_by_number(6), search.best(6)
+    directed = [(P & ~P.T).sum() for P in (cpdag(A.edges) for A in (plain, found))]
+    assert directed[0] > 10
+    assert directed[1] == 0
+    np.testing.assert_array_equal(again.edges, plain.edges)  # at the prices of before
 
 
 @pytest.mark.parametrize("K", [1, 2])

@@ -26,7 +26,9 @@ class Linear(Unpenalised, LinearLearner):
     independent noise that is not Gaussian, which identifies them in any units.  `ReScore` adds
     groups of rows whose noise differs.  Orders of the variables are searched under each
     (the best move of one variable at a time, from several starts), and an edge must gain more
-    than chance could (extended BIC) and explain some of its effect.
+    than chance could (extended BIC) and explain some of its effect.  Where only the class of
+    graphs can be known, a number of causes costs the less the more variables have as many: where
+    nearly all have one, two that meet by chance are not believed.
 
     Parameters
     ----------

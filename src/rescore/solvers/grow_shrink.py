@@ -43,6 +43,7 @@ class Scores(NamedTuple):
     allowed: NDArray[np.bool_]  # (d, d) which edges may be
     required: NDArray[np.bool_]  # (d, d) and must be
     penalty: float  # of one edge
+    rarity: Floats  # (d,) price of so many parents beyond that of the edges
     most_parents: int
 
 
@@ -298,7 +299,8 @@ def _shrunk(scores: Any, j: int, P: Any, k: int) -> tuple[float, int]:
     value = valued(scores, j, P, k, b, v)
     fewer, start = np.empty(k, dtype=np.int64), np.empty(k)
     while k > fixed:
-        least, worst = value + scores.penalty - LEAST_GAIN, -1
+        saved = scores.penalty + scores.rarity[k] - scores.rarity[k - 1]
+        least, worst = value + saved - LEAST_GAIN, -1
         for out in range(fixed, k):
             at = 0
             for m in range(k):
@@ -314,7 +316,7 @@ def _shrunk(scores: Any, j: int, P: Any, k: int) -> tuple[float, int]:
             P[m], b[m] = P[m + 1], b[m + 1]
         k -= 1
         value = valued(scores, j, P, k, b, v)
-    return value + scores.penalty * k, k
+    return value + scores.penalty * k + scores.rarity[k], k
 
 
 def parents_at(scores: Any, forest: Any, j: int, node: int, P: Any) -> int:

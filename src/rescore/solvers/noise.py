@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rescore.graph.dag import topological_order
 from rescore.moments import Matrix, Moments, evenly_spaced
 from rescore.protocols import Mask, Problem
-from rescore.solvers.order_search import OrderSearch, edge_price
+from rescore.solvers.order_search import OrderSearch, arrangements, edge_price, parent_numbers
 from rescore.solvers.ordered_regression import ordered_graph
 
 EQUAL, UNEQUAL, SHAPED, GROUPED = "equal", "unequal", "non-Gaussian", "groups"
@@ -99,6 +99,7 @@ class Explained:
     def cost(self) -> float:
         """Minus log-likelihood plus the price of all parameters: the less, the better."""
         edges = edge_price(self.rows, len(self.W), 0.0) * np.count_nonzero(self.W)
+        edges += arrangements(parent_numbers(self.W != 0))
         return float(edges + 0.5 * self.parameters * np.log(max(self.rows, 2.0)) - self.likelihood)
 
 
@@ -172,7 +173,7 @@ def explanations(
             yield with_shaped_noise(sample, shaped_graph(sample, [sample.order(W)]))
         return
     # Within a class of graphs the order of least variance is as good a member as any.
-    found = sample.search.best(starts, sample.order(W))
+    found = sample.search.best_by_number(starts, sample.order(W))
     unequal = with_unequal_noise(sample, sample.search.coefficients(found.edges))
     if only in (None, UNEQUAL):
         yield unequal
@@ -187,7 +188,7 @@ def _from_near(sample: Sample, only: str, order: NDArray[np.int64]) -> Explained
     order = sample.search.obedient(order)
     if only == SHAPED:
         return with_shaped_noise(sample, shaped_graph(sample, [order]))
-    edges = sample.search.improved(order).edges
+    edges = sample.search.best_by_number(1, order).edges
     return with_unequal_noise(sample, sample.search.coefficients(edges))
 
 

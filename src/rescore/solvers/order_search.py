@@ -6,6 +6,7 @@ from covariances of groups of rows alone, so the number of rows does not matter,
 change with the units of any variable.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -82,6 +83,7 @@ class OrderSearch:
             np.ascontiguousarray(self.allowed & ~self.required),
             np.ascontiguousarray(self.required),
             float(self.penalty),
+            np.zeros(len(pooled)),
             most,
         )
         times = max(1, len(pooled) // SMALL)
@@ -89,17 +91,63 @@ class OrderSearch:
 
     def best(self, starts: int, first: NDArray[np.int64] | None = None) -> Ordered:
         """The least score of several starts, or of fewer if the best has been found twice."""
+        return self._best(self._starts(starts, first), self.improved, lambda end: end)
+
+    def best_by_number(self, starts: int, first: NDArray[np.int64] | None = None) -> Ordered:
+        """As `best`, where a number of parents costs the less the more variables have it.
+
+        Two causes that meet in an effect gain a little by chance, and of many pairs some do.  So
+        what adds to the score is how much there is to tell about who has how many parents,
+        ``log d!/Π_k n_k!`` if n_k variables have k: nothing where all have one, as much as chance
+        would ask where every number is about.  All graphs of a class have the same: an edge that
+        can be turned joins variables whose other parents are the same, and these exchange k.
+        """
+        try:
+            return self._best(self._starts(starts, first), self._described, self._settled)
+        finally:
+            self._price_numbers(np.zeros(len(self.required), dtype=np.int64))
+
+    def _best(
+        self,
+        orders: "list[NDArray[np.int64]]",
+        end_of: Callable[[NDArray[np.int64]], Ordered],
+        settled: Callable[[Ordered], Ordered],
+    ) -> Ordered:
         found = hits = None
-        for order in self._starts(starts, first):
-            end = self.improved(order)
+        for order in orders:
+            end = end_of(order)
             if found is None or end.score < found.score - SAME:
-                found, hits = end, 1
+                found, hits = settled(end), 1
             elif end.score < found.score + SAME:
                 hits = (hits or 0) + 1
             if hits == ENOUGH:
                 break
         assert found is not None
         return found
+
+    def _described(self, order: NDArray[np.int64]) -> Ordered:
+        """`improved` at the present prices, and the score that does not depend on them."""
+        end = self.improved(order)
+        numbers = parent_numbers(end.edges)
+        present = float(self.scores.rarity @ numbers)
+        return end._replace(score=end.score - present + arrangements(numbers))
+
+    def _settled(self, end: Ordered) -> Ordered:
+        """Improved further at the prices of its own numbers of parents, while that gains."""
+        while True:
+            self._price_numbers(parent_numbers(end.edges))
+            better = self._described(end.order)
+            if better.score > end.score - SAME:
+                return end
+            end = better
+
+    def _price_numbers(self, numbers: NDArray[np.int64]) -> None:
+        """One variable more with k parents, where n_k have as many, costs ``-log(n_k + 1)``.
+
+        But for a constant, which makes no parents cost nothing.
+        """
+        self.scores.rarity[:] = np.log1p(numbers[0]) - np.log1p(numbers)
+        self._forest.final[:] = np.nan
 
     def improved(self, order: NDArray[np.int64]) -> Ordered:
         """Where moves of one variable at a time lead from this order."""
@@ -167,6 +215,29 @@ class OrderSearch:
         self._forest = self._compiled.empty_forest(len(self.required), nodes, branches)
         if known is not None:  # what may matter is not forgotten with the trees
             self._forest.matters[:] = known.matters
+
+
+def arrangements(numbers: NDArray[np.int64]) -> float:
+    """``log d!/Π_k n_k!``: the ways in which n_k of d variables can have k parents.
+
+    Examples
+    --------
+    >>> round(float(np.exp(arrangements(np.array([1, 2])))))
+    3
+    """
+    log_factorials = np.cumsum(np.log(np.maximum(np.arange(numbers.sum() + 1), 1)))
+    return float(log_factorials[-1] - log_factorials[numbers].sum())
+
+
+def parent_numbers(edges: Mask) -> NDArray[np.int64]:
+    """How many variables have no parent, one, two and so on, (d,).
+
+    Examples
+    --------
+    >>> parent_numbers(np.eye(3, k=1, dtype=bool))
+    array([1, 2, 0])
+    """
+    return np.bincount(edges.sum(axis=0), minlength=len(edges)).astype(np.int64)
 
 
 def edge_price(rows: float, d: int, least_share: float) -> float:
