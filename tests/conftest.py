@@ -2,9 +2,7 @@
 
 import gc
 import os
-import re
 import tempfile
-from math import prod
 from pathlib import Path
 
 import jaxlib
@@ -20,27 +18,11 @@ settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("new", deadline=None, print_blob=True)
 settings.load_profile("same")
 
-FEW = 1_000  # numbers in the largest array of a program
-
 # Most of the time goes into compiling programs that then run for a moment.  XLA's older emitters
-# make the same programs in half the time, and what computes once or with few numbers needs no
-# optimiser; `XLA_FLAGS= make test` compiles as users do.  XLA ends the process at a flag it does
-# not know, so only the release that was tried gets it.
-OLDER = "--xla_cpu_use_fusion_emitters=false"
-tried = jaxlib.__version__.startswith("0.10.")
-if tried and os.environ.setdefault("XLA_FLAGS", OLDER) == OLDER:  # workers inherit it
-    from jax._src import compiler
-
-    compile_program = compiler.compile_or_get_cached
-
-    def compile_briefly(backend, computation, devices, options, *others, **named):
-        text = computation.operation.get_asm(large_elements_limit=16)
-        sizes = [prod(map(int, s.split("x"))) for s in re.findall(r"tensor<([\dx]*\d)x[a-z]", text)]
-        if max(sizes, default=0) < FEW or "stablehlo.while" not in text:
-            options.env_option_overrides = [("xla_backend_optimization_level", "0")]
-        return compile_program(backend, computation, devices, options, *others, **named)
-
-    compiler.compile_or_get_cached = compile_briefly
+# make the same programs in half the time; `XLA_FLAGS= make test` compiles as users do.  XLA ends
+# the process at a flag it does not know, so only the release that was tried gets it.
+if jaxlib.__version__.startswith("0.10."):
+    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 
 # Compiled programs are shared between the workers of a run, the processes that tests start, and the
 # next run.

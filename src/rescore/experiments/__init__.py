@@ -32,7 +32,7 @@ __all__ = [
 
 SIZES = ("full", "quick", "tiny")
 PROTOCOLS = ("honest", "oracle")
-TINY_SAMPLES, TINY_NODES = 120, 11  # as many columns as Sachs has
+TINY_SAMPLES, TINY_NODES = 60, 11  # as many columns as Sachs has
 TINY_PARAMETERS = {"GranDAG": {"h_tol": 0.1, "hidden": [4]}}  # most of the time is their training
 KNOWN = {"title", "about", "published", "protocol", "figure", "seeds", "data", "methods", "quick"}
 TEXTS = ("title", "about", "published", "figure")
