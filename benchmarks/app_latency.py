@@ -23,6 +23,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -62,7 +63,7 @@ class Bench:
     """A workbench of its own process, and a browser that looks at it."""
 
     def __init__(self, browser, table):
-        self.browser, self.begun = browser, time.monotonic()
+        self.browser, self.begun, self.most = browser, time.monotonic(), 0
         self.process = subprocess.Popen([*START, str(table)], stdout=subprocess.PIPE, text=True)
         self.address = re.search(r"http://\S+", self.process.stdout.readline())[0]
 
@@ -114,13 +115,15 @@ class Bench:
             total += 1024 * int(re.search(r"^Pss:\s+(\d+)", text, re.MULTILINE)[1])
         return total
 
-    def watched(self, until):
-        """The most memory until something holds."""
-        most = 0
-        while not until():
-            most = max(most, self.memory())
-            time.sleep(0.03)
-        return most
+    def watch(self):
+        """Begin to look, every few hundredths of a second, for the most memory."""
+
+        def look():
+            while self.process.poll() is None:
+                self.most = max(self.most, self.memory())
+                time.sleep(0.02)
+
+        threading.Thread(target=look, daemon=True).start()
 
 
 def table_of(folder, nodes, rows, groups=False):
@@ -186,24 +189,27 @@ def copies(browser, folder, rows, nodes=12):
     found = {}
     for many in (200, rows):
         with Bench(browser, table_of(folder, nodes, many)) as bench:
+            bench.watch()
             bench.open("graph")
-            idle = "fetch('api/state').then((a) => a.json()).then((s) => {window.idle = s.findings"
-            code = f"{idle} && !Object.keys(s.busy).length;}}); return window.idle"
-
-            def ready(code=code):
-                time.sleep(0.1)
-                return browser.execute_script(code)
-
-            most = bench.watched(ready)
+            idle(bench)
             browser.execute_script("document.getElementById('fit').click()")
-            most = max(most, bench.watched(lambda: browser.execute_script(f"return {SETTLED}")))
-            browser.execute_script("window.idle = false;" + WATCH)
-            most = max(most, bench.watched(lambda: browser.execute_script(
-                f"return window.answers.length && {SETTLED}")))  # fmt: skip
-            most = max(most, bench.watched(ready))
-            found[many] = bench.memory(), most
+            bench.until(SETTLED)
+            browser.execute_script(WATCH)
+            bench.until(f"window.answers.length && {SETTLED}")
+            idle(bench)
+            found[many] = bench.memory(), bench.most
     size = 8 * rows * nodes
     return [(found[rows][k] - found[200][k]) / size for k in (0, 1)]
+
+
+def idle(bench):
+    """Wait until the table is checked and nothing is being done."""
+    bench.browser.execute_script("window.idle = false")
+    while not bench.browser.execute_script(
+        "fetch('api/state').then((a) => a.json()).then((s) => { window.idle = s.findings"
+        " && !Object.keys(s.busy).length; }); return window.idle"
+    ):
+        time.sleep(0.1)
 
 
 def starts(browser, folder, rounds):
@@ -230,7 +236,7 @@ def memories(browser, folder, rounds):
     rows = 1_000_000  # of a smaller table a copy is less than what the processes vary by
     after, peak = copies(browser, folder, rows)
     yield f"memory held, 12 x {rows:,}", after, after, "copies", 3
-    yield f"memory at its peak, 12 x {rows:,}", peak, peak, "copies", ""
+    yield f"memory at its peak, 12 x {rows:,}", peak, peak, "copies", 3
 
 
 PARTS = {"start": starts, "forbid": forbids, "drag": drags, "memory": memories}

@@ -36,6 +36,7 @@ __all__ = [
 
 MOST_COLUMNS = 1000  # that the workbench shows
 BINS = 24
+SKEWED = 50  # how many times as far the largest may be as the median, before bars are logarithmic
 MOST_LEVELS = 12  # bars of a category
 MOST_ROWS, FEW_ROWS = 4000, 400  # in the picture of weights, and in that of a first answer
 MOST_LISTED = 200  # rows with their values
@@ -109,9 +110,11 @@ def _numbers(name: str, values: Matrix, missing: int, faulty: int = 0) -> dict[s
     if not len(there):
         return told | {"bars": []}
     low, high = float(there.min()), float(there.max())
-    bins = np.histogram(there, BINS, (low, high) if high > low else (low - 0.5, low + 0.5))[0]
+    skewed = low > 0 and high - low > SKEWED * (float(np.median(there)) - low) > 0
+    ends = (low, high) if high > low else (low - 0.5, low + 0.5)
+    drawn, ends = (np.log(there), (np.log(low), np.log(high))) if skewed else (there, ends)
     return told | {
-        "bars": bins.tolist(), "low": low, "high": high, "mean": float(there.mean()),
+        "bars": np.histogram(drawn, BINS, ends)[0].tolist(), "logarithmic": bool(skewed), "low": low, "high": high, "mean": float(there.mean()),
         "different": int(min(len(np.unique(there)), 10_000)),
         "positive": bool(low > 0), "whole": bool((there == np.round(there)).all()),
     }  # fmt: skip

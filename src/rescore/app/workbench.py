@@ -24,7 +24,7 @@ from rescore.app.session import Session, Shelf
 __all__ = ["DiedError", "Workbench", "Worker"]
 
 LONGEST_LINE = 1 << 28  # bytes of an answer
-PATIENCE = 0.4  # seconds that a job has to stop by itself
+PATIENCE = 1.5  # seconds that a job has to stop by itself: a new process takes longer to begin
 MOST_KEPT = 80  # fits that are remembered, so that undoing one is at once
 RESAMPLES = 50
 QUICK = 1.5  # seconds of a fit, up to which it is resampled without being asked
@@ -261,7 +261,7 @@ class Workbench:
         return (None, "") if last is None else (self.fits[last], last)
 
     def _history(self) -> list[dict[str, Any]]:
-        figures = ("likelihood", "edges", "seconds", "quick")
+        figures = ("likelihood", "edges", "seconds", "quick", "effective")
         lines = self.session.history()
         for line in lines:
             fit = self.fits.get(line.pop("key"))

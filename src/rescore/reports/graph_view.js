@@ -77,8 +77,8 @@ globalThis.graphView = (() => {
       { selector: "edge.turned", style: {
         "underlay-color": colour("special"), "underlay-opacity": 0.25, "underlay-padding": 4 } },
       { selector: "edge.gone", style: {
-        "line-style": "dashed", "line-color": colour("negative"), color: colour("negative"),
-        "target-arrow-color": colour("negative") } },
+        "line-style": "dashed", "line-color": colour("common"), color: colour("common"),
+        "target-arrow-color": colour("common") } },
       { selector: "edge.numbered", style: {
         label: (edge) => number(edge.data("weight")), "font-size": 10.5,
         "font-family": "system-ui, sans-serif", "text-background-color": colour("card"),

@@ -101,7 +101,10 @@ function table(good, agreed, directed, all) {
   row.append(made("th", "edge"), ...good.map((one) => made("th", titled(one))), made("th", "agree", "num"));
   head.append(row);
   const rank = (key) => -1000 * agreed.get(key.split("\u0000").sort().join("\u0000")) - directed.get(key);
+  const told = new Set();  // every pair once, in the direction that more learners find
   for (const key of [...directed.keys()].sort((a, b) => rank(a) - rank(b))) {
+    if (told.has(pair(key.split("\u0000")))) { continue; }
+    told.add(pair(key.split("\u0000")));
     const [cause, effect] = key.split("\u0000"), line = made("tr");
     line.append(made("th", `${cause} → ${effect}`, "name"));
     for (const one of good) {

@@ -7,7 +7,8 @@ const at = (id) => document.getElementById(id);
 const WORDS = { firm: "firm", "direction open": "open", fragile: "fragile", "made by the units": "made" };
 let view = null, shown = "", drawn = "", data = null, chosen = null, learners = null, wanted = null;
 let wide = 0;  // the drawing, when it was last looked at
-let routes = {}, last = null;  // how edges bend, and the edges of the graph before
+let routes = {}, last = null;  // how edges bend, and what changed since the graph before
+let of = "", before = null;  // the fit that is drawn, its first answer or the whole, and the edges before it
 
 // What resamples say joins in as they come.
 function withStability(graph, stability) {
@@ -41,7 +42,7 @@ function sentence({ added, gone, turned }, names) {
     ? [`${edges.length} ${word}: ${edges.slice(0, 4).map(arrow).join(", ")}${edges.length > 4 ? " …" : ""}`]
     : []);
   const parts = [...some(added, "new"), ...some(gone, "gone"), ...some(turned, "turned round")];
-  return parts.length ? `Since the graph before: ${parts.join("; ")}.` : "The same edges as before.";
+  return parts.length ? `Since the graph before: ${parts.join("; ")}.`.replace(" ….", " …") : "The same edges as before.";
 }
 
 function strength(edge) {
@@ -120,8 +121,8 @@ function paint(changes) {
   view.mark(chosen);
   view.rest();
   const entries = Object.entries(legend);
-  if (changes?.added.length) { entries.push(["new", "new since the graph before"]); }
-  if (changes?.gone.length) { entries.push(["gone", "gone since"]); }
+  const words = { added: "new since the graph before", turned: "turned round since", gone: "gone since" };
+  entries.push(...Object.entries(words).filter(([name]) => changes?.[name].length));
   anew(at("legend"), ...entries.map(([name, text]) => {
     const item = made("li", undefined, name);
     item.append(made("i"), text);
@@ -288,7 +289,8 @@ export function render({ state, fit }) {
 function draw(state, fit) {
   const graph = withStability(fit.graph, state.stability);
   if (!graph.rows && data?.rows) { graph.rows = data.rows; }
-  const before = data;
+  const fitted = store.fitId.replace(/~$/, "");
+  if (fitted !== of) { [of, before] = [fitted, data?.edges ?? null]; }
   data = graph;
   strength.strongest = Math.max(...graph.edges.map((edge) => Math.abs(edge.weight)), 1e-300);
   if (!view) {
@@ -296,12 +298,10 @@ function draw(state, fit) {
     last = null;
     view.fit();
   } else if (drawn !== store.fitId) {
-    const changes = differences(before.edges, graph.edges);
-    const any = changes.added.length + changes.gone.length + changes.turned.length > 0;
-    if (any || !last) { last = changes; }
+    last = differences(before ?? graph.edges, graph.edges);
     update(graph, last);
     const names = Object.fromEntries(graph.nodes.map((node) => [node.id, node.name]));
-    at("changes").textContent = sentence(last, names);
+    at("changes").textContent = before ? sentence(last, names) : "";
   } else {
     view.cy.batch(() => { for (const edge of graph.edges) { view.cy.getElementById(edge.id).data(edge); } });
   }

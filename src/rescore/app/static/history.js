@@ -14,9 +14,11 @@ function line(told, fit, before, holds, place) {
   jump.addEventListener("click", () => go(place));
   row.append(jump);
   if (fit) {
-    const change = before ? fit.likelihood - before.likelihood : null;
+    // Likelihoods of rows that are weighed in another way cannot be compared.
+    const alike = before && Math.abs(fit.effective - before.effective) < 1e-6 * fit.effective;
+    const change = alike ? fit.likelihood - before.likelihood : null;
     const delta = change === null || Math.abs(change) < 0.05 ? "" : ` (${change > 0 ? "+" : "−"}${Math.abs(change).toFixed(1)})`;
-    row.append(made("span", `${fit.edges} edges, log-likelihood ${Math.round(fit.likelihood).toLocaleString("en")}${delta}${fit.quick ? ", first answer" : ""}`, "soft small num"));
+    row.append(made("span", `${fit.edges} edges, log-likelihood ${Math.round(fit.likelihood).toLocaleString("en")}${delta}${before && !alike ? ", rows weighed anew" : ""}${fit.quick ? ", first answer" : ""}`, "soft small num"));
   }
   return row;
 }

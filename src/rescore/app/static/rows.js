@@ -60,6 +60,7 @@ const share = (word, part) => ({ [word]: part });
 
 function choices(fit) {
   const rows = fit.rows, list = [
+    ["by weight and fit"],
     ["Heaviest 5 %", share("heaviest", 0.05), "the heaviest 5 %"],
     ["Heaviest 20 %", share("heaviest", 0.2), "the heaviest 20 %"],
     ["Lightest 5 %", share("lightest", 0.05), "the lightest 5 %"],
@@ -68,6 +69,7 @@ function choices(fit) {
   const groups = fit.weighting.groups ?? 1, counts = {};
   for (const group of rows.group ?? []) { counts[group] = (counts[group] ?? 0) + 1; }
   if (groups > 1 && rows.group) {
+    list.push(["hidden groups that the fit found"]);
     for (let k = 0; k < groups; k += 1) {
       if (counts[k]) {
         const part = percent(fit.weighting.share_before[k]);
@@ -76,8 +78,10 @@ function choices(fit) {
       }
     }
   }
+  if (fit.labels) { list.push([store.state.recipe.groups]); }
   for (const label of fit.labels ?? []) { list.push([label, { label }, `label ${label}`]); }
   anew(at("choices"), ...list.map(([text, what, words]) => {
+    if (!what) { return made("span", text, "kind"); }
     const one = button(text, () => pick(what, words));
     one.setAttribute("aria-pressed", JSON.stringify(what) === JSON.stringify(choice));
     return one;

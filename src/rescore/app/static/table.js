@@ -63,7 +63,7 @@ function described(column) {
   if (column.kind !== "numbers") { return `${column.kind}, ${column.different} different`; }
   if (column.low === undefined) { return "no numbers"; }
   const what = column.different <= 2 ? "two values" : column.whole ? "whole numbers" : "numbers";
-  return `${what}, ${number(column.low)} to ${number(column.high)}`;
+  return `${what}, ${number(column.low)} to ${number(column.high)}${column.logarithmic ? ", drawn by their logarithm" : ""}`;
 }
 
 function card(column, recipe, findings) {
