@@ -192,6 +192,13 @@ def test_a_fit_that_is_killed_is_told_and_the_next_one_works(running, halted):
     assert "fit" not in state["errors"]
 
 
+def test_an_error_calls_the_file_as_its_owner_does(running, two_groups):
+    running.load("my study.csv", csv(two_groups.assign(id="a b")))
+    running.post("fit")
+    state = running.wait(lambda now: "fit" in now["errors"])
+    assert state["errors"]["fit"].startswith("'my study.csv': Line 2")
+
+
 def test_processes_of_the_workbench_end_with_it(tmp_path):
     """Also where nobody closes what they read from, as in the middle of a job."""
     start = (

@@ -130,8 +130,7 @@ class Bench:
         """The graph with the weights of an earlier fit, or equal ones, from one search.
 
         None where even that takes long.  What noise there is was decided by the earlier fit too,
-        and the search starts from the order that it ended with; of few variables from all others
-        too.
+        and the search starts from the order that it ended with, of few variables from others too.
         """
         begun = time.monotonic()
         table = self.table(recipe, path)

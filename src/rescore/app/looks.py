@@ -114,7 +114,8 @@ def _numbers(name: str, values: Matrix, missing: int, faulty: int = 0) -> dict[s
     ends = (low, high) if high > low else (low - 0.5, low + 0.5)
     drawn, ends = (np.log(there), (np.log(low), np.log(high))) if skewed else (there, ends)
     return told | {
-        "bars": np.histogram(drawn, BINS, ends)[0].tolist(), "logarithmic": bool(skewed), "low": low, "high": high, "mean": float(there.mean()),
+        "bars": np.histogram(drawn, BINS, ends)[0].tolist(), "logarithmic": bool(skewed),
+        "low": low, "high": high, "mean": float(there.mean()),
         "different": int(min(len(np.unique(there)), 10_000)),
         "positive": bool(low > 0), "whole": bool((there == np.round(there)).all()),
     }  # fmt: skip

@@ -68,6 +68,17 @@ class Recipe:
         text = json.dumps([asdict(self), *more], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
+    def shown(self) -> dict[str, Any]:
+        """For the page."""
+        return {
+            "drop": self.drop, "transform": dict(self.transform), "missing": self.missing,
+            "categories": self.categories, "groups": self.groups, "excluded": self.excluded,
+            "forbidden": self.forbidden, "required": self.required, "tiers": self.tiers,
+            "forbid_within": self.forbid_within, "learner": self.learner,
+            "options": dict(self.options), "around": dict(self.around),
+            "reading": dict(self.reading),
+        }  # fmt: skip
+
     def rows_key(self, *more: str) -> str:
         """The same of the table alone, whatever is known and whatever learns."""
         nothing = Recipe()

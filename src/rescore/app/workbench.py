@@ -20,6 +20,7 @@ from typing import Any
 
 from rescore.app.recipe import Recipe, recipe_of
 from rescore.app.session import Session, Shelf
+from rescore.text import printable
 
 __all__ = ["DiedError", "Workbench", "Worker"]
 
@@ -192,6 +193,10 @@ class Workbench:
 
     async def take(self, step: Mapping[str, Any]) -> None:
         """Take a step, and refit."""
+        if (
+            isinstance(step, Mapping) and step.get("do") == "learner"
+        ):  # which is imported first, and pages need not wait for that
+            await asyncio.to_thread(recipe_of, [step])
         self.session.take(step)
         await self._follow()
 
@@ -242,7 +247,7 @@ class Workbench:
         rows = self._rows(recipe)
         return {
             "version": self.version, "source": session.source, "at": session.at,
-            "history": self._history(), "recipe": _told(recipe), "places": session.places,
+            "history": self._history(), "recipe": recipe.shown(), "places": session.places,
             "columns": self._of("columns", self._file()), "findings": self._of("findings", rows),
             "asked": self.asked, "busy": self._busy(), "errors": self.errors,
             "fit": None if have == name else fit, "fit_id": name if fit else "",
@@ -333,7 +338,7 @@ class Workbench:
         try:
             found = await self.bench.run("fit", self._teller("fit"), **job)
         except (ValueError, DiedError) as error:
-            self.errors["fit"] = str(error)
+            self.errors["fit"] = self._in_words(error)
             return
         self._remember(key, found)
         self._full.append((key, self._weights(recipe)))
@@ -360,7 +365,7 @@ class Workbench:
             found = await self.bench.run("bootstrap", tell, **job)
             self.found.setdefault("stability", {})[key] = found
         except (ValueError, DiedError) as error:
-            self.errors["bootstrap"] = str(error)
+            self.errors["bootstrap"] = self._in_words(error)
 
     async def _into(self, kind: str, name: str, worker: Worker | None = None, **more: Any) -> None:
         """Do the job of that kind, and keep what it finds under that name."""
@@ -375,7 +380,12 @@ class Workbench:
             found = await (worker or self.bench).run(kind, tell, **self._job(**more))
             self.found.setdefault(kind, {})[name] = found
         except (ValueError, DiedError) as error:
-            self.errors[kind] = str(error)
+            self.errors[kind] = self._in_words(error)
+
+    def _in_words(self, error: Exception) -> str:
+        """The sentence, with the table called as whoever loaded it does."""
+        ours, theirs = (printable(name, 200) for name in (self.session.table, self.session.source))
+        return str(error).replace(f"'{ours}'", f"'{theirs}'")
 
     async def _warm(self) -> None:
         """The bench first, which the first fit needs; but not before the table is shown."""
@@ -433,15 +443,3 @@ class Workbench:
         for queue in self._listeners:
             with suppress(asyncio.QueueFull):  # who lags behind asks for the whole state anyway
                 queue.put_nowait(str(self.version))
-
-
-def _told(recipe: Recipe) -> dict[str, Any]:
-    """The recipe for the page."""
-    return {
-        "drop": recipe.drop, "transform": dict(recipe.transform), "missing": recipe.missing,
-        "categories": recipe.categories, "groups": recipe.groups, "excluded": recipe.excluded,
-        "forbidden": recipe.forbidden, "required": recipe.required, "tiers": recipe.tiers,
-        "forbid_within": recipe.forbid_within, "learner": recipe.learner,
-        "options": dict(recipe.options), "around": dict(recipe.around),
-        "reading": dict(recipe.reading),
-    }  # fmt: skip

@@ -30,7 +30,7 @@ function list(recipe, costs) {
     line(`${arrow(edge)} ${kind}`, cost(costs, kind, edge),
          () => step({ do: "free", edges: [edge] }))));
   if (recipe.tiers.length) {
-    lines.push(line(`${recipe.tiers.length} tiers`, cost(costs, "tiers"),
+    lines.push(line(`${recipe.tiers.length} tier${recipe.tiers.length > 1 ? "s" : ""}`, cost(costs, "tiers"),
                     () => { spare = 0; step({ do: "tiers", tiers: [] }); }));
   }
   anew(at("known"), ...(lines.length ? lines

@@ -72,7 +72,7 @@ function choices(fit) {
     list.push(["hidden groups that the fit found"]);
     for (let k = 0; k < groups; k += 1) {
       if (counts[k]) {
-        const part = percent(fit.weighting.share_before[k]);
+        const size = fit.weighting.share_before[k], part = size < 0.005 ? "under 1 %" : percent(size);
         const aside = fit.weighting.noise?.[k] ? ", set aside" : "";
         list.push([`Group ${k}: ${part}${aside}`, { group: k }, `latent group ${k} of ${groups}`]);
       }
