@@ -191,11 +191,9 @@ class Workbench:
         self._look()
         self._changed()
 
-    async def take(self, step: Mapping[str, Any]) -> None:
+    async def take(self, step: Any) -> None:
         """Take a step, and refit."""
-        if (
-            isinstance(step, Mapping) and step.get("do") == "learner"
-        ):  # which is imported first, and pages need not wait for that
+        if isinstance(step, Mapping) and step.get("do") == "learner":  # imported beside the pages
             await asyncio.to_thread(recipe_of, [step])
         self.session.take(step)
         await self._follow()
