@@ -1,6 +1,6 @@
 """What an input of a Gaussian process is worth by chance: the null of the threshold on edges.
 
-    python benchmarks/relevance_by_chance.py [repeats]
+    python benchmarks/relevance_by_chance.py [repeats] [--tables]
 
 y is a function of some true inputs and noise; one more input has nothing to do with it.  Printed:
 how often its log evidence, everything else fitted anew, exceeds what half a χ² with one degree of
@@ -8,18 +8,22 @@ freedom (a relevance that cannot be negative) would exceed so often.  Shares at 
 nominal ones mean that ``false_edges`` is kept.  Under the price of the search for inputs, and
 under the prior of the final fits before it has learned anything, the unrelated input started
 from little and from as much as others have.
+
+With ``--tables``: the edges that the whole learner finds in so many tables of noise alone, where
+``false_edges`` says how many there should be in each.
 """
 
+import argparse
 import itertools
-import sys
 
 import bench  # noqa: F401 - first: it pins the threads
 import numpy as np
 from scipy.stats import chi2
 
+import rescore as rs
 from rescore.solvers.relevance import ENTRY, RELAXED, Prior, Target, fresh, maximise
 
-ROWS, SHARES = 300, (0.1, 0.03, 0.01, 0.003)
+ROWS, COLUMNS, SHARES = 300, 12, (0.1, 0.03, 0.01, 0.003)
 PRIORS = {"price": RELAXED, "prior": Prior()}
 
 
@@ -40,11 +44,28 @@ def gain(true, rng, prior):
     return max(less.cost - min(costs), 0.0)
 
 
-if __name__ == "__main__":
-    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 300
+def edges_by_chance(seed):
+    """How many edges there are in a table of noise."""
+    X = np.random.default_rng(seed).normal(size=(ROWS, COLUMNS))
+    return rs.GaussianProcess(n_starts=0).fit(X).causal_graph_.number_of_edges()
+
+
+def single_inputs(repeats):
     print("true inputs", *[f"nominal {share:.1%}" for share in SHARES], sep="  ")
     for (name, prior), true in itertools.product(PRIORS.items(), (0, 1, 3, 5)):
         rng = np.random.default_rng(true)
         gains = np.array([gain(true, rng, prior) for _ in range(repeats)])
         shares = [(gains > chi2.isf(2 * share, 1) / 2).mean() for share in SHARES]
         print(f"{name} {true:5d}", *[f"{share:13.1%}" for share in shares], sep="  ", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("repeats", type=int, nargs="?", default=300)
+    parser.add_argument("--tables", action="store_true")
+    asked = parser.parse_args()
+    if asked.tables:
+        found = [edges_by_chance(seed) for seed in range(asked.repeats)]
+        print(f"{ROWS} x {COLUMNS}: {found}, {np.mean(found):.2f} on average")
+    else:
+        single_inputs(asked.repeats)

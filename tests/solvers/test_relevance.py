@@ -92,7 +92,7 @@ def test_the_search_ends_where_no_input_would_help(target):
     fit = maximise(target, every, fresh(every), 100)
     assert fit.cost < cost(fresh(every), target)
     assert (fit.stake[fit.relevance == 0] < 0.1).all()
-    fit, worth = parents(target, fit, np.zeros(4, dtype=bool), 4.0, Prior())
+    fit, worth = parents(target, fit, np.zeros(4, dtype=bool), 4.0, Prior(), among=4)
     assert list(np.flatnonzero(worth)) == [0, 1]
 
 
@@ -133,7 +133,7 @@ def test_a_step_inside_the_box_is_the_least_there():
 def test_all_go_where_nothing_is_worth_it_but_what_is_required(target, theta):
     required = np.array([False, False, True, False])
     fit = Fit(cost(theta, target), theta, np.zeros(4), np.zeros(5))
-    fit, worth = parents(target, fit, required, 1e9, Prior())
+    fit, worth = parents(target, fit, required, 1e9, Prior(), among=4)
     assert set(np.flatnonzero(worth)) <= {2}
 
 
@@ -188,7 +188,21 @@ def test_many_weak_causes_are_kept_by_what_other_relations_show():
 
     def kept(prior):
         found = maximise(one, every, fresh(every), 30, prior)
-        return (parents(one, found, ~every, 4.0, prior)[1] > 0).sum()
+        return (parents(one, found, ~every, 4.0, prior, among=6)[1] > 0).sum()
 
     assert kept(Prior(spread=3.0)) == 0
     assert kept(Prior(spread=0.3, width=0.3)) >= 5
+
+
+def test_inputs_that_only_together_fit_the_noise_are_no_parents():
+    """Of many that mean nothing some cannot be spared one by one, but all together can."""
+    least, none = threshold(0.2, pairs=45), np.zeros(10, dtype=bool)
+    for seed in (10, 54):  # where two or three would stay if each alone were asked
+        X = np.random.default_rng(seed).normal(size=(150, 10)).astype(np.float32)
+        costs = Costs(
+            (X - X.mean(axis=0)) / X.std(axis=0), np.ones(X.shape), ~np.eye(10, dtype=bool)
+        )
+        fit = costs.fit(0, range(1, 10))
+        assert len(fit.inputs) > 1
+        kept, _ = parents(costs.target(0), fit, none, least, Prior(), among=9)
+        assert len(kept.inputs) == 0

@@ -314,9 +314,10 @@ class GaussianProcessBackbone:
         """The parents that are each worth what chance would not give."""
         worth, kept = np.zeros(required.shape), {}
         least, prior = self._least(problem), self._learned(problem, search)
+        among = search.inputs.inward(problem.allowed).sum(axis=0)  # wherever the order has them
         for j, fit in search.found.fits.items():
-            target = search.costs.target(j)
-            kept[j], worth[:, j] = parents(target, fit, required[:, j], least, prior)
+            given = search.costs.target(j), fit, required[:, j], least, prior
+            kept[j], worth[:, j] = parents(*given, among=int(among[j]))
         return search._replace(found=search.found._replace(fits=kept), worth=worth)
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from rescore.moments import Matrix
 from rescore.protocols import Mask
@@ -288,9 +289,40 @@ def _obeys(order: Order, required: Mask) -> bool:
 
 
 def parents(
-    target: Target, fit: Fit, required: Mask, least: float, prior: Prior
+    target: Target, fit: Fit, required: Mask, least: float, prior: Prior, among: int
 ) -> tuple[Fit, Matrix]:
     """The fit on the inputs that are each worth ``least`` of log evidence, and their worth (d,).
+
+    Together they must be worth that too, and as much more as an input ``among`` so many has sets
+    of k to be in, because one of them is sure to please: of many inputs that mean nothing some
+    fit the noise jointly, and then none can be spared, the others having nothing left to say.
+    """
+    without = np.where(np.r_[required, True, True], fit.theta, 0.0)
+    alone = maximise(target, required, without, STEPS, prior)
+    while True:
+        fit, worth = _each_worth(target, fit, required, least, prior)
+        chosen = (fit.relevance > 0) & ~required
+        together = least + log_sets(among, int(chosen.sum()))
+        if not chosen.any() or alone.cost - fit.cost > together:
+            return fit, worth
+        fit = _without(fit, np.arange(len(worth)) == np.argmin(np.where(chosen, worth, np.inf)))
+
+
+def log_sets(among: int, k: int) -> float:
+    """The logarithm of how many sets of k, of so many inputs, an input is in.
+
+    Examples
+    --------
+    >>> log_sets(among=5, k=1), round(np.exp(log_sets(among=5, k=3)))
+    (0.0, 6)
+    """
+    return float(gammaln(among) - gammaln(k) - gammaln(among - k + 1)) if k else 0.0
+
+
+def _each_worth(
+    target: Target, fit: Fit, required: Mask, least: float, prior: Prior
+) -> tuple[Fit, Matrix]:
+    """The fit on inputs of which none can be spared.
 
     The least worthy input goes first; what it is worth counts only after the others have had
     the chance to stand in for it.
