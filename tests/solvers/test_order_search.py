@@ -210,6 +210,17 @@ def test_by_number_hubs_with_weak_effects_are_no_effects_of_what_they_cause(seed
     np.testing.assert_array_equal(again.edges, plain.edges)  # at the prices of before
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_by_number_the_search_is_no_worse_than_the_plain_one(seed):
+    """Prices of the first graph found would lead all later starts to where that one is."""
+    B = np.zeros((4, 4))
+    B[[0, 1], 2], B[2, 3] = 1.0, 1.5  # two causes meet in an effect that has one of its own
+    search = search_of([rows_of(B, np.ones(4), 500, seed)])
+    first = np.array([3, 2, 1, 0])
+    plain, found = search.best(6, first), search.best_by_number(6, first)
+    assert found.score <= plain.score + log_ways(plain.edges) + 1e-6
+
+
 @pytest.mark.parametrize("K", [1, 2])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_units_do_not_matter(seed, K):

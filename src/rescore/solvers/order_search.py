@@ -91,7 +91,7 @@ class OrderSearch:
 
     def best(self, starts: int, first: NDArray[np.int64] | None = None) -> Ordered:
         """The least score of several starts, or of fewer if the best has been found twice."""
-        return self._best(self._starts(starts, first), self.improved, lambda end: end)
+        return self._best(self._starts(starts, first), self.improved)
 
     def best_by_number(self, starts: int, first: NDArray[np.int64] | None = None) -> Ordered:
         """As `best`, where a number of parents costs the less the more variables have it.
@@ -103,7 +103,7 @@ class OrderSearch:
         can be turned joins variables whose other parents are the same, and these exchange k.
         """
         try:
-            return self._best(self._starts(starts, first), self._described, self._settled)
+            return self._best(self._starts(starts, first), self._settled)
         finally:
             self._price_numbers(np.zeros(len(self.required), dtype=np.int64))
 
@@ -111,13 +111,12 @@ class OrderSearch:
         self,
         orders: "list[NDArray[np.int64]]",
         end_of: Callable[[NDArray[np.int64]], Ordered],
-        settled: Callable[[Ordered], Ordered],
     ) -> Ordered:
         found = hits = None
         for order in orders:
             end = end_of(order)
             if found is None or end.score < found.score - SAME:
-                found, hits = settled(end), 1
+                found, hits = end, 1
             elif end.score < found.score + SAME:
                 hits = (hits or 0) + 1
             if hits == ENOUGH:
@@ -132,8 +131,13 @@ class OrderSearch:
         present = float(self.scores.rarity @ numbers)
         return end._replace(score=end.score - present + arrangements(numbers))
 
-    def _settled(self, end: Ordered) -> Ordered:
-        """Improved further at the prices of its own numbers of parents, while that gains."""
+    def _settled(self, order: NDArray[np.int64]) -> Ordered:
+        """Improved without prices, then at those of its own numbers of parents, while that gains.
+
+        Prices of another graph would lead every start to where that one is.
+        """
+        self._price_numbers(np.zeros(len(self.required), dtype=np.int64))
+        end = self._described(order)
         while True:
             self._price_numbers(parent_numbers(end.edges))
             better = self._described(end.order)
