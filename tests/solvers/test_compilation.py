@@ -1,3 +1,4 @@
+import importlib
 import os
 import subprocess
 import sys
@@ -124,3 +125,18 @@ def test_a_fork_of_a_process_that_has_fitted_is_told_so(monkeypatch):
     monkeypatch.setattr(os, "getpid", lambda: -1)
     with pytest.raises(RuntimeError, match="spawn"), compilation.float64():
         pass
+
+
+def test_what_is_compiled_into_a_function_is_not_kept_longer_than_its_source(tmp_path, monkeypatch):
+    """Numba looks at the date of the file of the function itself, which stays as it is."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    begin = "from rescore.solvers.compilation import compiled\n"
+    decorated = "@compiled()\ndef {}(x):\n    return {}\n"
+    outer = "from inner_steps import step\n" + decorated.format("walk", "step(x) + 1")
+    (tmp_path / "outer_steps.py").write_text(begin + outer)
+    for factor in (2, 30):
+        (tmp_path / "inner_steps.py").write_text(begin + decorated.format("step", f"{factor} * x"))
+        for name in ("inner_steps", "outer_steps"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        compilation._digest.cache_clear()
+        assert importlib.import_module("outer_steps").walk(1) == factor + 1

@@ -9,7 +9,7 @@ import rescore as rs
 from rescore.graph.dag import cpdag, is_dag
 from rescore.moments import Cells
 from rescore.protocols import Problem
-from rescore.solvers import grow_shrink, order_search
+from rescore.solvers import order_search, regression
 from rescore.solvers.order_search import OrderSearch, grouped_search
 
 
@@ -147,13 +147,13 @@ def test_no_round_of_weighted_least_squares_raises_the_value(seed, monkeypatch):
     _, tables = groups(4, 3, seed)
     scores, rng = search_of(tables).scores, np.random.default_rng(seed)
     start, v, P = rng.normal(size=3), np.empty(3), np.array([1, 2, 3])
-    values = [grow_shrink._variances(scores.S, scores.n, 0, P, 3, start, v)]
+    values = [regression.variances(scores.S, scores.n, 0, P, 3, start, v)]
     for rounds in range(1, 8):
-        monkeypatch.setattr(grow_shrink, "ROUNDS", rounds)
+        monkeypatch.setattr(regression, "ROUNDS", rounds)
         b = start.copy()
-        values.append(grow_shrink.profiled.py_func(scores.S, scores.n, 0, P, 3, b, v))
+        values.append(regression.profiled.py_func(scores.S, scores.n, 0, P, 3, b, v))
     assert (np.diff(values) <= 1e-9).all()
-    assert grow_shrink.profiled(scores.S, scores.n, 0, P, 3, start, v) <= values[-1] + 1e-9
+    assert regression.profiled(scores.S, scores.n, 0, P, 3, start, v) <= values[-1] + 1e-9
 
 
 @pytest.mark.parametrize("K", [1, 2])

@@ -11,8 +11,6 @@ integrated out.  With k parents a variable costs
 
 v_kj what b leaves in group k, plus bᵀ diag(ridge) b.  So lines pay as in BIC, and a function for
 the degrees of freedom that it takes.  With one group of rows this is exact.
-
-Numba keeps what it compiles by the date of `grow_shrink.py`: after a change here, touch that file.
 """
 
 from typing import Any, NamedTuple
@@ -23,7 +21,8 @@ from numpy.typing import NDArray
 
 from rescore.solvers import grow_shrink
 from rescore.solvers.compilation import compiled
-from rescore.solvers.grow_shrink import LEAST_GAIN, NEGLIGIBLE, SETTLED, SMALLEST, Floats, Ints
+from rescore.solvers.grow_shrink import LEAST_GAIN
+from rescore.solvers.regression import NEGLIGIBLE, SETTLED, SMALLEST, Floats, Ints
 
 # Sums in any order, so that they can be made four or eight at a time.
 FAST = {"reassoc", "contract", "nsz"}

@@ -154,10 +154,24 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
             made: Any = njit(cache=True, **options)(function)
         except RuntimeError:  # neither beside the source nor at home is there a place for it
             return njit(**options)(function)
+        with suppress(AttributeError, OSError):  # of a release that keeps them in another way
+            made._cache._cache_file._source_stamp = _digest(
+                Path(function.__code__.co_filename).parent
+            )
         made._cache = _Forgiving(made._cache)
         return made
 
     return wrap
+
+
+@cache
+def _digest(folder: Path) -> str:
+    """Of the modules of a folder that compile: what one calls of another is compiled into it.
+
+    Numba by itself looks at the date of the one file.
+    """
+    contents = [path.read_bytes() for path in sorted(folder.glob("*.py"))]
+    return hashlib.sha256(b"".join(c for c in contents if b"@compiled" in c)).hexdigest()
 
 
 class _Forgiving:

@@ -19,18 +19,21 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from rescore.solvers.compilation import compiled
+from rescore.solvers.regression import (
+    NEGLIGIBLE,
+    Floats,
+    Ints,
+    gains,
+    orthogonal_row,
+    profiled,
+    swept,
+    swept_on,
+)
 
-NEGLIGIBLE = 1e-12  # share of a variance below which a column is a combination of others
-SMALLEST = 1e-3  # of the pooled noise: no group's noise counts as less
-SETTLED = 1e-3  # gain in log-likelihood that ends the rounds of weighted least squares
-ROUNDS = 20
 # Of the penalty, what a candidate must gain while parents are grown: two that cancel gain
 # little alone and much together.  Shrinking asks for the whole of it.
 LENIENT = 0.5
 LEAST_GAIN = 1e-6  # in log-likelihood: less is rounding
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class Scores(NamedTuple):
@@ -59,14 +62,16 @@ class Forest(NamedTuple):
     below: Ints  # the node it leads to; -1 before that is made
     used: Ints  # (2,) nodes and branches in use
     matters: NDArray[np.bool_]  # (d, d), [j, i] whether i is on a branch of the tree of j so far
+    path: Ints  # (depth + 1,) the nodes looked at last, from a root on; -1 beyond the last
+    basis: Floats  # (depth, d) the rows of their parents (`regression.orthogonal_row`)
 
 
-def empty_forest(d: int, nodes: int, branches: int) -> Forest:
+def empty_forest(d: int, nodes: int, branches: int, depth: int) -> Forest:
     """Room for so many nodes and branches; nothing known yet but the roots.
 
     Examples
     --------
-    >>> empty_forest(3, 10, 20).used
+    >>> empty_forest(3, 10, 20, depth=2).used
     array([3, 0])
     """
     return Forest(
@@ -79,93 +84,9 @@ def empty_forest(d: int, nodes: int, branches: int) -> Forest:
         np.full(branches, -1),
         np.array([d, 0]),
         np.zeros((d, d), dtype=np.bool_),
+        np.full(depth + 1, -1),
+        np.zeros((depth, d)),
     )
-
-
-@compiled()
-def _solve(A: Any, c: Any, k: int, b: Any) -> None:
-    """``A b = c`` for a positive definite A (k, k), which is overwritten by its Cholesky factor."""
-    for i in range(k):
-        for m in range(i + 1):
-            total = A[i, m]
-            for q in range(m):
-                total -= A[i, q] * A[m, q]
-            if i == m:
-                A[i, i] = np.sqrt(max(total, NEGLIGIBLE * NEGLIGIBLE))
-            else:
-                A[i, m] = total / A[m, m]
-    for i in range(k):
-        total = c[i]
-        for q in range(i):
-            total -= A[i, q] * b[q]
-        b[i] = total / A[i, i]
-    for i in range(k - 1, -1, -1):
-        total = b[i]
-        for q in range(i + 1, k):
-            total -= A[q, i] * b[q]
-        b[i] = total / A[i, i]
-
-
-@compiled()
-def _variances(S: Any, n: Any, j: int, P: Any, k: int, b: Any, v: Any) -> float:
-    """What coefficients leave in every group, into ``v`` (K,); returns ½ Σ n log v."""
-    K = S.shape[0]
-    total, mass = 0.0, 0.0
-    for g in range(K):
-        if n[g, j] == 0:
-            v[g] = 1.0
-            continue
-        left = S[g, j, j]
-        for i in range(k):
-            inner = -2.0 * S[g, P[i], j]
-            for m in range(k):
-                inner += b[m] * S[g, P[i], P[m]]
-            left += b[i] * inner
-        v[g] = left
-        total += n[g, j] * left
-        mass += n[g, j]
-    least = max(SMALLEST * total / max(mass, 1e-300), NEGLIGIBLE)
-    value = 0.0
-    for g in range(K):
-        if n[g, j] > 0:
-            v[g] = max(v[g], least)
-            value += 0.5 * n[g, j] * np.log(v[g])
-    return value
-
-
-@compiled()
-def profiled(S: Any, n: Any, j: int, P: Any, k: int, b: Any, v: Any) -> float:
-    """½ Σ_k n_kj log v_kj at its least over coefficients of the first k of P, left in ``b``.
-
-    Each round is weighted least squares, which never raises it: the logarithm lies below its
-    tangent.  ``b`` is also where the first round starts.
-    """
-    K = S.shape[0]
-    value = _variances(S, n, j, P, k, b, v)
-    if k == 0:
-        return value
-    A, c, last = np.empty((k, k)), np.empty(k), np.empty(k)
-    for _ in range(ROUNDS):
-        for i in range(k):
-            c[i] = 0.0
-            last[i] = b[i]
-            for g in range(K):
-                c[i] += n[g, j] / v[g] * S[g, P[i], j]
-            for m in range(i + 1):
-                A[i, m] = 0.0
-                for g in range(K):
-                    A[i, m] += n[g, j] / v[g] * S[g, P[i], P[m]]
-            A[i, i] *= 1.0 + 1e-10
-        _solve(A, c, k, b)
-        better = _variances(S, n, j, P, k, b, v)
-        if better > value:
-            for i in range(k):
-                b[i] = last[i]
-            return _variances(S, n, j, P, k, b, v)
-        if value - better < SETTLED:
-            return better
-        value = better
-    return value
 
 
 @compiled()
@@ -182,84 +103,70 @@ def valued(scores: Any, j: int, P: Any, k: int, b: Any, v: Any) -> float:
 
 @compiled()
 def _parents(scores: Any, forest: Any, j: int, node: int, P: Any) -> int:
-    """The parents at a node, required ones first, into ``P``; returns how many."""
+    """The parents at a node into ``P``, required ones first, then as grown; returns how many."""
     k = 0
     for i in range(scores.required.shape[0]):
         if scores.required[i, j]:
             P[k] = i
             k += 1
+    k += _depth(forest, node)
+    at = k
     while forest.above[node] >= 0:
-        P[k] = forest.added[node]
-        k += 1
+        at -= 1
+        P[at] = forest.added[node]
         node = forest.above[node]
     return k
 
 
 @compiled()
-def _screened(scores: Any, j: int, P: Any, k: int, v: Any, gain: Any) -> None:
-    """What every candidate would gain with the groups' noise as it is, into ``gain`` (d,).
-
-    Exactly so in one group; in several, their noise changes in turn.  The parents' columns,
-    orthogonal to one another, are taken out of every candidate's, as in a pivoted Cholesky
-    decomposition.
-    """
-    S, n = scores.S, scores.n
-    K, d = S.shape[0], S.shape[1]
-    weight = np.empty(K)
-    for g in range(K):
-        weight[g] = n[g, j] / v[g]
-    own, with_j = np.zeros(d), np.zeros(d)  # variance, and covariance with j, given the parents
-    for i in range(d):
-        for g in range(K):
-            own[i] += weight[g] * S[g, i, i]
-            with_j[i] += weight[g] * S[g, i, j]
-    whole = own.copy()
-    U = np.zeros((k, d))
-    for m in range(k):
-        p = P[m]
-        if own[p] <= NEGLIGIBLE * whole[p]:
-            continue
-        root = np.sqrt(own[p])
-        slope = with_j[p] / root
-        for i in range(d):
-            c = 0.0
-            for g in range(K):
-                c += weight[g] * S[g, i, p]
-            for q in range(m):
-                c -= U[q, i] * U[q, p]
-            U[m, i] = c / root
-        for i in range(d):
-            own[i] -= U[m, i] * U[m, i]
-            with_j[i] -= U[m, i] * slope
-    rows = 0.0
-    for g in range(K):
-        rows += n[g, j]
-    for i in range(d):
-        gain[i] = 0.0
-        if own[i] > NEGLIGIBLE * whole[i]:
-            share = min(with_j[i] * with_j[i] / own[i], rows) / rows
-            gain[i] = -0.5 * rows * np.log(max(1.0 - share, NEGLIGIBLE))
+def _depth(forest: Any, node: int) -> int:
+    """How many nodes are above this one."""
+    depth = 0
+    while forest.above[node] >= 0:
+        depth, node = depth + 1, forest.above[node]
+    return depth
 
 
 def _expand(scores: Any, forest: Any, j: int, node: int) -> bool:
     """Find the branches of a node, the best first; false if there is no more room."""
     S, n = scores.S, scores.n
     K, d = S.shape[0], S.shape[1]
-    P, v = np.empty(d + 1, dtype=np.int64), np.empty(K)
+    P, v, gain = np.empty(d + 1, dtype=np.int64), np.empty(K), np.empty(d)
     k = _parents(scores, forest, j, node, P)
-    b = np.zeros(k + 1)
-    profiled(S, n, j, P, k, b, v)
     if k >= scores.most_parents:
         forest.first[node], forest.branches[node] = forest.used[1], 0
         return True
-    gain = np.empty(d)
-    _screened(scores, j, P, k, v, gain)
+    rows = n[:, j].sum()
+    if K == 1:  # noise of any size gives the same rows, which nodes above have made already
+        weight, known = np.ones(1), _known_rows(forest, node, k)
+    else:
+        profiled(S, n, j, P, k, np.zeros(k + 1), v)
+        weight, known = n[:, j] / v, 0
+    for m in range(known, k):
+        orthogonal_row(S, weight, P[m], forest.basis, m)
+    gains(S, weight, j, rows, forest.basis, k, gain)
     for m in range(k):
         gain[P[m]] = 0.0
     for i in range(d):
         if not scores.allowed[i, j]:
             gain[i] = 0.0
     return branch(forest, node, gain, np.zeros(d, dtype=np.int64), LENIENT * scores.penalty)
+
+
+@compiled()
+def _known_rows(forest: Any, node: int, k: int) -> int:
+    """How many rows of the basis are those of this node's k parents already.
+
+    They are those of the path that was looked at last, which from here on is the path to here.
+    """
+    depth, known = _depth(forest, node), k
+    required = k - depth  # parents at the root
+    for t in range(depth, -1, -1):
+        if forest.path[t] != node:
+            forest.path[t] = node
+            known = required + t - 1 if t > 0 else 0
+        node = forest.above[node]
+    return known
 
 
 @compiled()
@@ -295,6 +202,41 @@ def _shrunk(scores: Any, j: int, P: Any, k: int) -> tuple[float, int]:
     fixed = 0
     for i in range(scores.required.shape[0]):
         fixed += scores.required[i, j]
+    if scores.S.shape[0] == 1:
+        value, k = _swept_out(scores, j, P, k, fixed)
+    else:
+        value, k = _fitted_without(scores, j, P, k, fixed)
+    return value + scores.penalty * k + scores.rarity[k], k
+
+
+@compiled()
+def _swept_out(scores: Any, j: int, P: Any, k: int, fixed: int) -> tuple[float, int]:
+    """The same of one group of rows, of which one regression tells what all others leave."""
+    M, rows = swept_on(scores.S[0], j, P, k), scores.n[0, j]
+    there = np.arange(k)  # where the parents are in M
+    while k > fixed:
+        left = M[-1, -1]
+        saved = scores.penalty + scores.rarity[k] - scores.rarity[k - 1]
+        worst, least = -1, np.inf
+        for m in range(fixed, k):
+            p = there[m]
+            more = M[p, -1] * M[p, -1] / M[p, p]
+            if more < least:
+                least, worst = more, m
+        lost = 0.5 * rows * np.log(max(left + least, NEGLIGIBLE) / max(left, NEGLIGIBLE))
+        if worst < 0 or lost >= saved - LEAST_GAIN:
+            break
+        swept(M, there[worst])
+        for m in range(worst, k - 1):
+            P[m], there[m] = P[m + 1], there[m + 1]
+        k -= 1
+    v, b = np.empty(1), np.zeros(k)
+    return profiled(scores.S, scores.n, j, P, k, b, v), k
+
+
+@compiled()
+def _fitted_without(scores: Any, j: int, P: Any, k: int, fixed: int) -> tuple[float, int]:
+    """The same of several groups, each parent in turn left out of a regression."""
     v, b = np.empty(scores.S.shape[0]), np.zeros(k)
     value = valued(scores, j, P, k, b, v)
     fewer, start = np.empty(k, dtype=np.int64), np.empty(k)
@@ -316,7 +258,7 @@ def _shrunk(scores: Any, j: int, P: Any, k: int) -> tuple[float, int]:
             P[m], b[m] = P[m + 1], b[m + 1]
         k -= 1
         value = valued(scores, j, P, k, b, v)
-    return value + scores.penalty * k + scores.rarity[k], k
+    return value, k
 
 
 def parents_at(scores: Any, forest: Any, j: int, node: int, P: Any) -> int:

@@ -216,7 +216,8 @@ class OrderSearch:
 
     def _grow(self, nodes: int, branches: int) -> None:
         known = getattr(self, "_forest", None)
-        self._forest = self._compiled.empty_forest(len(self.required), nodes, branches)
+        d, depth = len(self.required), self.scores.most_parents
+        self._forest = self._compiled.empty_forest(d, nodes, branches, depth)
         if known is not None:  # what may matter is not forgotten with the trees
             self._forest.matters[:] = known.matters
 
