@@ -18,7 +18,6 @@ from rescore.solvers.order_search import (
     FIRST_BRANCHES,
     FIRST_NODES,
     ROWS_PER_PARENT,
-    SAME,
     Ordered,
     OrderSearch,
     edge_price,
@@ -27,8 +26,6 @@ from rescore.solvers.smooth_features import FEATURES, Basis
 from rescore.validation import check_integer, check_number
 
 BENT = (0.1, 2.0, 40.0, 800.0)  # variances of what is not straight, in units of the noise
-SHAKEN = 0.1  # share of the variables that are moved anywhere before the search goes on
-FEWEST_SHAKEN = 2
 ROOM = 8  # times that of straight lines: what is forgotten when it is full costs more here
 
 
@@ -220,11 +217,7 @@ class SmoothSearch(OrderSearch):
     def best(self, starts: int, first: NDArray[np.int64] | None = None) -> Ordered:
         """Where the search leads from the likeliest order, and again from the best one, shaken."""
         found = self.improved(self._likeliest() if first is None else first)
-        rng = np.random.default_rng(0)
-        for _ in range(starts - 1):
-            end = self.improved(self.obedient(_shaken(found.order, rng)))
-            found = end if end.score < found.score - SAME else found
-        return found
+        return self._shaken(found, starts - 1, self.improved)
 
     def _likeliest(self) -> NDArray[np.int64]:
         """First the variables whose features explain more of others than others' of them."""
@@ -288,15 +281,6 @@ def _groups(problem: Problem, basis: Basis, w: Weights, rows: float) -> tuple[Gr
 def _sets(edges: Mask) -> list[tuple[int, NDArray[np.intp]]]:
     """The variables with parents, and these."""
     return [(int(j), np.flatnonzero(edges[:, j])) for j in np.flatnonzero(edges.any(axis=0))]
-
-
-def _shaken(order: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """The order with some variables moved anywhere; columns have no part in the choice."""
-    many = min(max(FEWEST_SHAKEN, int(SHAKEN * len(order))), len(order))
-    out = order.tolist()
-    for at in rng.choice(len(order), many, replace=False):
-        out.insert(int(rng.integers(len(order))), out.pop(int(at)))
-    return np.array(out, dtype=np.int64)
 
 
 def _told(graph: NDArray[np.int8], straight: int, grouped: bool) -> dict[str, Any]:

@@ -21,6 +21,9 @@ ROWS_PER_PARENT = 5  # rows a variable must have for every parent
 MOST_PARENTS = 60
 FIRST_NODES, FIRST_BRANCHES = 4096, 65536  # room in the forest of parent sets; doubled when full
 SMALL = 8  # variables for which that is plenty: of more, as a full forest is grown from its roots
+SHAKEN, FEWEST_SHAKEN = 0.1, 2  # share of the variables that are moved anywhere, at least so many
+SHAKES = 4  # of the best order at most, for every start but the first
+RETURNS = 4  # of them that lead back to it, one after the other, before no more are tried
 ENOUGH = 2  # starts that end at the best score before no more are tried
 SAME = 1e-6  # scores closer than this, in log-likelihood, are the same
 
@@ -101,9 +104,11 @@ class OrderSearch:
         ``log d!/Π_k n_k!`` if n_k variables have k: nothing where all have one, as much as chance
         would ask where every number is about.  All graphs of a class have the same: an edge that
         can be turned joins variables whose other parents are the same, and these exchange k.
+        Many graphs are about as good, so that the best order is shaken and settled again.
         """
         try:
-            return self._best(self._starts(starts, first), self._settled)
+            found = self._best(self._starts(starts, first), self._settled)
+            return self._shaken(found, SHAKES * (starts - 1), self._settled)
         finally:
             self._price_numbers(np.zeros(len(self.required), dtype=np.int64))
 
@@ -122,6 +127,19 @@ class OrderSearch:
             if hits == ENOUGH:
                 break
         assert found is not None
+        return found
+
+    def _shaken(
+        self, found: Ordered, times: int, end_of: Callable[[NDArray[np.int64]], Ordered]
+    ) -> Ordered:
+        """The least score from the best order so far with some variables moved anywhere."""
+        rng, returns = np.random.default_rng(0), 0
+        for _ in range(times):
+            end = end_of(self.obedient(_with_some_moved(found.order, rng)))
+            returns = returns + 1 if abs(end.score - found.score) < SAME else 0
+            found = end if end.score < found.score - SAME else found
+            if returns == RETURNS:
+                break
         return found
 
     def _described(self, order: NDArray[np.int64]) -> Ordered:
@@ -220,6 +238,15 @@ class OrderSearch:
         self._forest = self._compiled.empty_forest(d, nodes, branches, depth)
         if known is not None:  # what may matter is not forgotten with the trees
             self._forest.matters[:] = known.matters
+
+
+def _with_some_moved(order: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Columns have no part in the choice."""
+    many = min(max(FEWEST_SHAKEN, int(SHAKEN * len(order))), len(order))
+    out = order.tolist()
+    for at in rng.choice(len(order), many, replace=False):
+        out.insert(int(rng.integers(len(order))), out.pop(int(at)))
+    return np.array(out, dtype=np.int64)
 
 
 def arrangements(numbers: NDArray[np.int64]) -> float:
