@@ -71,6 +71,7 @@ def test_without_knowledge_or_charge_the_answer_is_the_class(seed):
     rng = np.random.default_rng(seed)
     A = random_dag(rng, 2 + seed % 5)
     P = open_directions(A, *free(len(A)), nothing, price=1.0)
+    np.testing.assert_array_equal(P, open_directions(A, *free(len(A)), None, price=1.0))
     assert P.dtype == np.int8
     np.testing.assert_array_equal(P, cpdag(A))
     np.testing.assert_array_equal(P, union(list(equivalent(A))))
@@ -129,6 +130,7 @@ def test_knowledge_leaves_open_what_obedient_members_of_the_class_disagree_on(se
     A = random_dag(rng, 3 + seed % 3, share=0.6)
     allowed, required = knowledge_of(A, rng)
     P = open_directions(A, allowed, required, nothing, price=1.0)
+    np.testing.assert_array_equal(P, open_directions(A, allowed, required, None, price=1.0))
     np.testing.assert_array_equal(P, union(obedient(equivalent(A), allowed, required)))
 
 

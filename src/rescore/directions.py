@@ -31,7 +31,7 @@ WHY = {
     noise.SHAPED: "Causes are told from effects by the shape of the noise, in any units.",
     noise.GROUPED: "Causes are told from effects by what all groups share, in any units.",
 }
-Total = Callable[[Mask], float]
+Total = Callable[[Mask], float] | None  # none where all graphs of a class cost the same
 
 
 class Verdict(NamedTuple):
@@ -71,7 +71,7 @@ def _of_rows(problem: Problem, edges: Mask, w: Weights) -> tuple[str, dict[str, 
     name = min(tried, key=lambda one: one.cost).name
     total = {
         noise.EQUAL: _equal_total(sample),
-        noise.UNEQUAL: lambda A: 0.0,
+        noise.UNEQUAL: None,
         noise.SHAPED: Totals(Negentropies(sample).cost).of,
     }[name]
     return name, {one.name: one.cost for one in tried}, total
@@ -135,8 +135,8 @@ def open_directions(
     """The graph (d, d) with every edge that could as well be turned in both directions.
 
     An edge keeps its direction where every graph of the class has it, where the reverse is not
-    allowed, where turning it raises ``total`` by more than ``price``, and where it follows from
-    other such edges (Meek's rules).
+    allowed, where turning it raises ``total``, if there is one, by more than ``price``, and where
+    it follows from other such edges (Meek's rules).
 
     Examples
     --------
@@ -155,14 +155,15 @@ def open_directions(
         if required[i, j] or not allowed[j, i]:
             P[j, i] = False
     P = meek(P)
-    asked = _undirected(P, edges)
-    least = total(edges) if asked else 0.0  # regressions that nothing asks for take a while to load
+    # Where nothing is forbidden and nothing costs more, every edge can be turned.
+    asked = _undirected(P, edges) if total or (lines & ~allowed).any() else []
+    least = total(edges) if total and asked else 0.0  # loaded only if something asks for it
     for i, j in asked:
         if not P[j, i]:  # another edge has settled it
             continue
         part = _component(lines, i)
         turned = _turned(P, edges, [v for v in reversed(order) if part[v]], i, j)
-        if (turned & ~allowed).any() or total(turned) - least > price:
+        if (turned & ~allowed).any() or (total and total(turned) - least > price):
             P[j, i] = False
             P = meek(P, [(i, j)])
     return P.astype(np.int8)
