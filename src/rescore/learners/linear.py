@@ -38,7 +38,9 @@ class Linear(Unpenalised, LinearLearner):
         The share of its effect's noise variance that an edge must explain, whatever the number
         of rows.
     n_starts : int
-        Orders to start from, at most; the search ends when two of them lead to the same best.
+        Orders to start from, at most: no more are tried when two of them led to the same best.
+        Where only the class can be known the best order is then shaken, at most four times for
+        each start but the first.
     threshold : float
         Coefficients smaller than this, in the units of X, are dropped at the end.
     standardize : bool

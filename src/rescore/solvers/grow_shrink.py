@@ -136,12 +136,15 @@ def _expand(scores: Any, forest: Any, j: int, node: int) -> bool:
     if k >= scores.most_parents:
         forest.first[node], forest.branches[node] = forest.used[1], 0
         return True
-    rows = n[:, j].sum()
+    rows, known, weight = 0.0, 0, np.ones(K)
     if K == 1:  # noise of any size gives the same rows, which nodes above have made already
-        weight, known = np.ones(1), _known_rows(forest, node, k)
+        known = _known_rows(forest, node, k)
     else:
         profiled(S, n, j, P, k, np.zeros(k + 1), v)
-        weight, known = n[:, j] / v, 0
+    for g in range(K):
+        rows += n[g, j]
+        if K > 1:
+            weight[g] = n[g, j] / v[g]
     for m in range(known, k):
         orthogonal_row(S, weight, P[m], forest.basis, m)
     gains(S, weight, j, rows, forest.basis, k, gain)
@@ -199,7 +202,7 @@ def branch(forest: Any, node: int, gain: Any, kind: Any, least: float) -> bool:
 
 def _shrunk(scores: Any, j: int, P: Any, k: int) -> tuple[float, int]:
     """Take out parents while that lowers the score; P keeps the others, first those required."""
-    fixed = 0
+    fixed = np.int64(0)  # a bare 0 is a type of its own, for which all below is compiled again
     for i in range(scores.required.shape[0]):
         fixed += scores.required[i, j]
     if scores.S.shape[0] == 1:

@@ -117,17 +117,21 @@ def orthogonal_row(S: Any, weight: Any, p: int, U: Any, m: int) -> None:
     Scaled so that what all rows explain of a variable's variance is its sum of squares; zero if
     those above explain p.  As in a pivoted Cholesky decomposition.
     """
-    row = U[m]
-    row[:] = weight[0] * S[0, p]
-    for g in range(1, len(weight)):
-        row += weight[g] * S[g, p]
-    whole = row[p]
+    d, whole = S.shape[1], 0.0
+    for i in range(d):
+        U[m, i] = 0.0
+    for g in range(len(weight)):
+        whole += weight[g] * S[g, p, p]
+        for i in range(d):
+            U[m, i] += weight[g] * S[g, p, i]
     for q in range(m):
-        row -= U[q, p] * U[q]
-    if row[p] > NEGLIGIBLE * whole:
-        row /= np.sqrt(row[p])
-    else:
-        row[:] = 0.0
+        slope = U[q, p]
+        for i in range(d):
+            U[m, i] -= slope * U[q, i]
+    left = U[m, p]
+    scale = 1.0 / np.sqrt(left) if left > NEGLIGIBLE * whole else 0.0
+    for i in range(d):
+        U[m, i] *= scale
 
 
 @compiled()
@@ -137,16 +141,21 @@ def gains(S: Any, weight: Any, j: int, rows: float, U: Any, k: int, gain: Any) -
     The first k rows of U are those of the parents.  Exactly so in one group; in several, their
     noise changes in turn.
     """
-    whole, with_j = np.zeros(len(gain)), np.zeros(len(gain))
+    d = len(gain)
+    whole, own, with_j = np.zeros(d), np.empty(d), np.zeros(d)
     for g in range(len(weight)):
-        whole += weight[g] * np.diag(S[g])
-        with_j += weight[g] * S[g, j]
-    own = whole.copy()
+        for i in range(d):
+            whole[i] += weight[g] * S[g, i, i]
+            with_j[i] += weight[g] * S[g, j, i]
+    for i in range(d):
+        own[i] = whole[i]
     for m in range(k):
-        own -= U[m] * U[m]
-        with_j -= U[m, j] * U[m]
+        slope = U[m, j]
+        for i in range(d):
+            own[i] -= U[m, i] * U[m, i]
+            with_j[i] -= slope * U[m, i]
     left = max(own[j], NEGLIGIBLE * whole[j])
-    for i in range(len(gain)):
+    for i in range(d):
         gain[i] = 0.0
         if own[i] > NEGLIGIBLE * whole[i] and left > 0:
             share = min(with_j[i] * with_j[i] / (own[i] * left), 1.0)
@@ -161,12 +170,14 @@ def swept(M: Any, p: int) -> None:
     Swept on some variables, the covariance with y in the last row and column holds the inverse of
     theirs, their coefficients for y in the last column, and what they leave of y in the corner.
     """
-    pivot = M[p, p]
-    M[p] /= pivot
-    for i in range(len(M)):
+    pivot, size = M[p, p], len(M)
+    for m in range(size):
+        M[p, m] /= pivot
+    for i in range(size):
         if i != p:
             slope = M[i, p]
-            M[i] -= slope * M[p]
+            for m in range(size):
+                M[i, m] -= slope * M[p, m]
             M[i, p] = -slope / pivot
     M[p, p] = 1.0 / pivot
 
@@ -176,10 +187,10 @@ def swept_on(S: Any, j: int, P: Any, k: int) -> Any:
     """The covariance S (d, d) of the first k of P and of j, the last, swept on those k."""
     M = np.empty((k + 1, k + 1))
     for i in range(k + 1):
-        row = S[P[i] if i < k else j]
+        at = P[i] if i < k else j
         for m in range(k):
-            M[i, m] = row[P[m]]
-        M[i, k] = row[j]
+            M[i, m] = S[at, P[m]]
+        M[i, k] = S[at, j]
         if i < k:
             M[i, i] = (1.0 + RIDGE) * M[i, i] + NEGLIGIBLE * NEGLIGIBLE  # constants too
     for p in range(k):
