@@ -360,3 +360,13 @@ def test_settings_are_paired_with_the_same_setting_of_the_plain_learner():
     assert found["pairs"].tolist() == [1, 1]
     one = gains(tidy([plain[0], *again], records))  # a single plain setting serves for all
     assert one["gain"].tolist() == [1.0, 6.0]
+
+
+def test_a_sweep_that_has_only_begun_has_a_page(tmp_path):
+    """Of the conditions taken out there is none yet, where the published table has numbers."""
+    mine, store = find("sachs-groups"), Store(tmp_path)
+    whole = next(case for case in mine.cases() if "without" not in case.trial.data)
+    store.write(record(whole.trial, 9))
+    assert contents(mine, store).tables["Mean ± standard deviation over data sets"][
+        "runs"
+    ].tolist() == ["1"]

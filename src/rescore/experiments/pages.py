@@ -271,6 +271,8 @@ def _best(runs: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
         return pd.DataFrame()
     ours = found.sort_values("shd", kind="stable").drop_duplicates(keys)
     best = there.sort_values("mean", kind="stable").drop_duplicates(shared)
+    # Of a sweep that has just begun a column may hold nothing yet, which is no number.
+    ours, best = (each.astype(dict.fromkeys(shared, object)) for each in (ours, best))
     both = ours.merge(best, on=shared, suffixes=("", "_published")).sort_values(keys)
     table = both[keys].copy()
     table["ours"] = both["method"]
