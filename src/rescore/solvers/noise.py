@@ -174,12 +174,16 @@ def explanations(
         return
     # Within a class of graphs the order of least variance is as good a member as any.
     found = sample.search.best_by_number(starts, sample.order(W))
-    unequal = with_unequal_noise(sample, sample.search.coefficients(found.edges))
+    graphs = [equal.W, sample.search.coefficients(found.edges)]
+    shaped = only == SHAPED or (
+        only is None and any(looks_shaped(sample, graph) for graph in graphs)
+    )
+    if not shaped:  # nothing else tells directions, so that it matters which class is the best
+        found = sample.search.shaken_by_number(found, starts)
     if only in (None, UNEQUAL):
-        yield unequal
-    shaped = any(looks_shaped(sample, graph.W) for graph in (equal, unequal))
-    if only == SHAPED or (only is None and shaped):
-        orders = [sample.order(graph.W) for graph in (equal, unequal)]
+        yield with_unequal_noise(sample, sample.search.coefficients(found.edges))
+    if shaped:
+        orders = [sample.order(graph) for graph in graphs]
         yield with_shaped_noise(sample, shaped_graph(sample, orders))
 
 

@@ -104,10 +104,18 @@ class OrderSearch:
         ``log d!/Π_k n_k!`` if n_k variables have k: nothing where all have one, as much as chance
         would ask where every number is about.  All graphs of a class have the same: an edge that
         can be turned joins variables whose other parents are the same, and these exchange k.
-        Many graphs are about as good, so that the best order is shaken and settled again.
         """
         try:
-            found = self._best(self._starts(starts, first), self._settled)
+            return self._best(self._starts(starts, first), self._settled)
+        finally:
+            self._price_numbers(np.zeros(len(self.required), dtype=np.int64))
+
+    def shaken_by_number(self, found: Ordered, starts: int) -> Ordered:
+        """What `best_by_number` found, or better: its order with some variables moved anywhere.
+
+        Many graphs are about as good, so that several starts may all end at another one.
+        """
+        try:
             return self._shaken(found, SHAKES * (starts - 1), self._settled)
         finally:
             self._price_numbers(np.zeros(len(self.required), dtype=np.int64))
