@@ -21,7 +21,8 @@ import numpy as np
 from scipy.stats import chi2
 
 import rescore as rs
-from rescore.solvers.relevance import ENTRY, RELAXED, Prior, Target, fresh, maximise
+from rescore.solvers.gaussian_covariance import Target
+from rescore.solvers.relevance import ENTRY, RELAXED, Prior, fresh, maximise
 
 ROWS, COLUMNS, SHARES = 300, 12, (0.1, 0.03, 0.01, 0.003)
 PRIORS = {"price": RELAXED, "prior": Prior()}

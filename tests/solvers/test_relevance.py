@@ -4,25 +4,19 @@ from scipy.optimize import minimize
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
-from rescore.solvers.gaussian_orders import Costs, parents, threshold
-from rescore.solvers.lasso import inside
-from rescore.solvers.relevance import (
-    ENTRY,
+from rescore.solvers.gaussian_covariance import (
     JITTER,
-    RELAXED,
-    Fit,
-    Prior,
     Target,
-    _gradient,
-    _half_inverse,
-    cost,
     factored,
-    fresh,
+    gradient,
+    half_inverse,
     kernel,
-    learned,
-    maximise,
-    predictor,
 )
+from rescore.solvers.gaussian_orders import Costs
+from rescore.solvers.gaussian_parents import Parents, joint, parents, threshold, worths
+from rescore.solvers.gaussian_prediction import predictor
+from rescore.solvers.lasso import inside
+from rescore.solvers.relevance import ENTRY, RELAXED, Fit, Prior, cost, fresh, learned, maximise
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +35,7 @@ def theta():
 def negative_evidence(theta, target, dtype=np.float32):
     """``½ yᵀ C⁻¹ y + ½ log |C|`` and its gradient (d + 2,)."""
     parts = factored(theta, target, dtype)
-    return parts.value, _gradient(theta, target, parts, _half_inverse(parts.factor))
+    return parts.value, gradient(theta, target, parts, half_inverse(parts.factor))
 
 
 def test_the_evidence_is_that_of_scikit_learn(target, theta):
@@ -92,8 +86,8 @@ def test_the_search_ends_where_no_input_would_help(target):
     fit = maximise(target, every, fresh(every), 100)
     assert fit.cost < cost(fresh(every), target)
     assert (fit.stake[fit.relevance == 0] < 0.1).all()
-    fit, worth = parents(target, fit, np.zeros(4, dtype=bool), 4.0, Prior(), among=4)
-    assert list(np.flatnonzero(worth)) == [0, 1]
+    found = parents(target, fit, np.zeros(4, dtype=bool), 4.0, Prior())
+    assert list(np.flatnonzero(found.worth)) == [0, 1]
 
 
 def test_scoring_ends_where_a_quasi_newton_method_ends_too(target):
@@ -133,8 +127,8 @@ def test_a_step_inside_the_box_is_the_least_there():
 def test_all_go_where_nothing_is_worth_it_but_what_is_required(target, theta):
     required = np.array([False, False, True, False])
     fit = Fit(cost(theta, target), theta, np.zeros(4), np.zeros(5))
-    fit, worth = parents(target, fit, required, 1e9, Prior(), among=4)
-    assert set(np.flatnonzero(worth)) <= {2}
+    found = parents(target, fit, required, 1e9, Prior())
+    assert set(np.flatnonzero(found.worth)) <= {2}
 
 
 def test_forbidden_causes_are_no_candidates(target):
@@ -188,7 +182,8 @@ def test_many_weak_causes_are_kept_by_what_other_relations_show():
 
     def kept(prior):
         found = maximise(one, every, fresh(every), 30, prior)
-        return (parents(one, found, ~every, 4.0, prior, among=6)[1] > 0).sum()
+        kept = joint(one, parents(one, found, ~every, 4.0, prior), ~every, 4.0, prior, among=6)
+        return (kept.worth > 0).sum()
 
     assert kept(Prior(spread=3.0)) == 0
     assert kept(Prior(spread=0.3, width=0.3)) >= 5
@@ -204,5 +199,40 @@ def test_inputs_that_only_together_fit_the_noise_are_no_parents():
         )
         fit = costs.fit(0, range(1, 10))
         assert len(fit.inputs) > 1
-        kept, _ = parents(costs.target(0), fit, none, least, Prior(), among=9)
-        assert len(kept.inputs) == 0
+        found = parents(costs.target(0), fit, none, least, Prior())
+        kept = joint(costs.target(0), found, none, least, Prior(), among=9)
+        assert len(kept.fit.inputs) == 0
+
+
+def test_many_causes_are_no_surprise_where_there_are_many_edges(target, theta):
+    """Four of twenty inputs must be worth the choice among sets of four, or less odds for each."""
+    fit = Fit(cost(theta, target, Prior()), theta, np.full(4, 9.0), np.zeros(5))
+    found = Parents(fit, np.array([5.0, 6.0, 7.0, 0.0]), together=5.5)
+    none = np.zeros(4, dtype=bool)
+    kept = joint(target, found, none, 4.0, Prior(), among=20, odds=0.4)
+    assert kept is found
+    kept = joint(target, found, none, 4.0, Prior(), among=20)
+    assert kept is not found
+
+
+def test_what_is_clear_on_a_part_of_the_rows_is_asked_no_further():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 3)).astype(np.float32)
+    y = (np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=800)).astype(np.float32)
+    one, both = Target(X, y, np.ones(800)), np.array([True, True, False])
+    fit = maximise(one, both, fresh(both), 20)
+    some, all_of_it = worths(one, fit, Prior(), enough=20.0), worths(one, fit, Prior())
+    assert 20 < some[0] < all_of_it[0]
+    assert some[1] == pytest.approx(all_of_it[1])
+    assert some[2] == all_of_it[2] == 0
+
+
+def test_noise_alone_is_fitted_as_well_as_by_the_search(target):
+    none = np.zeros(4, dtype=bool)
+    alone = maximise(target, none, fresh(none), 30)
+    for step in (-0.1, 0.1):
+        theta = alone.theta + np.r_[np.zeros(5), step]
+        assert cost(theta, target) > alone.cost
+    assert alone.cost == pytest.approx(
+        factored(alone.theta, target).value + RELAXED.value(alone.theta), abs=1e-3
+    )

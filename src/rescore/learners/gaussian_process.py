@@ -12,17 +12,26 @@ from rescore.graph.dag import topological_order
 from rescore.learners.base import Unpenalised
 from rescore.moments import Matrix, Weights, simplest, standardised
 from rescore.protocols import Backbone, Mask, Problem, State, Status
+from rescore.solvers.gaussian_covariance import Target
 from rescore.solvers.gaussian_orders import (
     Costs,
     Found,
     consistent,
     improved,
-    parents,
     spread_rows,
-    threshold,
     total,
 )
-from rescore.solvers.relevance import Fit, Prior, Target, fresh, learned, predictor
+from rescore.solvers.gaussian_parents import (
+    Parents,
+    joint,
+    odds_against,
+    parents,
+    surcharge,
+    threshold,
+    worths,
+)
+from rescore.solvers.gaussian_prediction import predictor
+from rescore.solvers.relevance import Fit, Prior, fresh, learned
 from rescore.validation import check_integer, check_number, check_seed
 
 LEVELS = 500, 1000  # rows on which orders are compared first, before all rows decide
@@ -227,8 +236,7 @@ class GaussianProcessBackbone:
 
     def _least(self, problem: Problem) -> float:
         """The log evidence that chance would exceed as often as is asked for."""
-        pairs = np.triu(problem.allowed | problem.allowed.T).sum()
-        return threshold(self.false_edges, int(pairs))
+        return threshold(self.false_edges, _pairs(problem))
 
     def _told(self, search: _Search, status: Status = Status.RUNNING) -> State:
         trace = {"objective": total(search.found.fits), "h": 0.0}
@@ -312,13 +320,35 @@ class GaussianProcessBackbone:
 
     def _cut(self, problem: Problem, search: _Search, required: Mask) -> _Search:
         """The parents that are each worth what chance would not give."""
-        worth, kept = np.zeros(required.shape), {}
         least, prior = self._least(problem), self._learned(problem, search)
         among = search.inputs.inward(problem.allowed).sum(axis=0)  # wherever the order has them
-        for j, fit in search.found.fits.items():
-            given = search.costs.target(j), fit, required[:, j], least, prior
-            kept[j], worth[:, j] = parents(*given, among=int(among[j]))
+        given = {j: (search.costs.target(j), required[:, j]) for j in search.found.fits}
+        found = {
+            j: parents(target, search.found.fits[j], needed, least, prior)
+            for j, (target, needed) in given.items()
+        }
+        odds = self._odds(problem, found, required, among)
+        worth, kept = np.zeros(required.shape), {}
+        for j, (target, needed) in given.items():
+            one = joint(target, found[j], needed, least, prior, int(among[j]), odds)
+            kept[j], worth[:, j] = one.fit, worths(target, one.fit, prior)
         return search._replace(found=search.found._replace(fits=kept), worth=worth)
+
+    def _odds(
+        self, problem: Problem, found: dict[int, Parents], required: Mask, among: Any
+    ) -> float:
+        """Against an edge between two variables, as the parents tell that are certain anyway."""
+        edges, least = int(required.sum()), self._least(problem)
+        for j, one in found.items():
+            k = one.number(required[:, j])
+            if one.together > least + surcharge(k, int(among[j]), np.inf):
+                edges += k
+        return odds_against(edges, _pairs(problem), self.false_edges)
+
+
+def _pairs(problem: Problem) -> int:
+    """Of variables that may have an edge."""
+    return int(np.triu(problem.allowed | problem.allowed.T).sum())
 
 
 def prepare(problem: Problem) -> Inputs:

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from rescore.moments import Matrix
 from rescore.protocols import Mask
-from rescore.solvers.relevance import ENTRY, Fit, Prior, Target, cost, fresh, maximise
+from rescore.solvers.gaussian_covariance import Target
+from rescore.solvers.gaussian_parents import STEPS, worths
+from rescore.solvers.relevance import ENTRY, Fit, Prior, cost, fresh, maximise
 
-STEPS = 30  # of a fit, at most
 ROUGH = 0.3  # log evidence: steps that promise less are not taken while inputs are looked for
 SETTLED = 0.1  # and while orders are compared
 HELPS = 2.0  # log evidence that an input promises, from which it is tried: an edge is worth more
@@ -25,28 +25,10 @@ IDLE = 0.2  # log evidence of an input below which a fit without it is not made 
 HOPE = 8.0  # log evidence that a variable may lose on its way to a better place
 DOUBT = 5.0  # log evidence that a move may lose on fewer rows, to be tried on more
 LITTLE = 5.0  # log evidence of an input, on average, below which a fit may be a makeshift
-CLEAR = 10.0  # log evidence of an input, to second order, from which it is not asked for exactly
-CERTAIN = 4.0  # thresholds that an edge is worth, the others as they are: it needs no refit
+CLEAR = 5.0  # log evidence of an input on a part of the rows, from which all say the same
 
 Order = tuple[int, ...]
 Fits = dict[int, Fit]
-
-
-def threshold(false_edges: float, pairs: int) -> float:
-    """The log evidence that an edge must be worth, for so many false ones among all pairs.
-
-    Without an edge the relevance is at its bound half of the time, and otherwise twice the gain
-    is about χ² with one degree of freedom (`benchmarks/relevance_by_chance.py`).
-
-    Examples
-    --------
-    >>> round(threshold(0.5, pairs=190), 2)
-    3.89
-    """
-    from scipy.stats import chi2
-
-    share = min(false_edges / max(pairs, 1), 0.5)
-    return float(chi2.isf(2 * share, 1)) / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +42,7 @@ class Costs:
     thorough: bool = True  # fits are tried from more than one start
     known: dict[tuple[int, frozenset[int]], Fit] = field(default_factory=dict)
     trials: dict[tuple[int, bytes], dict[np.intp, float]] = field(default_factory=dict)
+    refused: dict[tuple[int, bytes], Mask] = field(default_factory=dict)
 
     def target(self, j: int) -> Target:
         """Variable j, to be explained."""
@@ -98,7 +81,7 @@ class Costs:
     ) -> bool:
         """Whether a fresh fit is worth its time."""
         if near is None:  # where fewer rows showed little, more of them may show much at once
-            return self.thorough or self._makeshift(j, found)
+            return self._makeshift(j, found)
         new = self._promising(j, candidates, near).any()
         return self.thorough and bool(new) and start is None and self._makeshift(j, found)
 
@@ -111,9 +94,11 @@ class Costs:
         return cost(_without(start, ~candidates).theta, self.target(j), self.prior)
 
     def _promising(self, j: int, candidates: Mask, fit: Fit) -> Mask:
-        """Those that would help a little at once, or as much as inputs do."""
-        out = candidates & (fit.relevance == 0)
+        """Those that would help a little at once, or as much as inputs do; none tried in vain."""
+        out = candidates & (fit.relevance == 0) & ~self._in_vain(j, fit)
         promising = out & (fit.stake > HELPS)
+        if not self.thorough:
+            return promising
         key = j, fit.theta.tobytes()
         tried = self.trials.setdefault(key, {})
         for i in np.flatnonzero(out & ~promising) if self._makeshift(j, fit) else ():
@@ -123,6 +108,11 @@ class Costs:
                 tried[i] = fit.cost - cost(theta, self.target(j), self.prior)
             promising[i] = tried[i] > 0
         return promising
+
+    def _in_vain(self, j: int, fit: Fit) -> Mask:
+        """Those that were tried beside the inputs of this fit, and went."""
+        there = fit.relevance > 0
+        return self.refused.setdefault((j, there.tobytes()), np.zeros(len(there), dtype=bool))
 
     def _same(self, j: int, candidates: Mask, near: Fit) -> bool:
         """Whether neither what is lost nor what is gained matters."""
@@ -150,6 +140,7 @@ class Costs:
             if promising.any():
                 left = self._relaxed(j, left.relevance > 0, left.theta)
             fit = self._settled(j, left)
+            self._in_vain(j, fit)[promising & (fit.relevance == 0)] = True
             if self._same(j, candidates, fit):
                 break
         return fit
@@ -171,7 +162,7 @@ class Costs:
         target, fit = self.target(j), _without(start, start.stake < IDLE)
         while True:
             fit = maximise(target, fit.relevance > 0, fit.theta, STEPS, self.prior, SETTLED)
-            worth = worths(target, fit, self.prior, fit.stake < CLEAR)
+            worth = worths(target, fit, self.prior, enough=CLEAR)
             lost = np.flatnonzero((fit.relevance > 0) & (worth < 0))
             if len(lost) == 0:
                 return fit
@@ -286,79 +277,6 @@ def _obeys(order: Order, required: Mask) -> bool:
     place = np.argsort(order)
     causes, effects = np.nonzero(required)
     return bool((place[causes] < place[effects]).all())
-
-
-def parents(
-    target: Target, fit: Fit, required: Mask, least: float, prior: Prior, among: int
-) -> tuple[Fit, Matrix]:
-    """The fit on the inputs that are each worth ``least`` of log evidence, and their worth (d,).
-
-    Together they must be worth that too, and as much more as an input ``among`` so many has sets
-    of k to be in, because one of them is sure to please: of many inputs that mean nothing some
-    fit the noise jointly, and then none can be spared, the others having nothing left to say.
-    """
-    without = np.where(np.r_[required, True, True], fit.theta, 0.0)
-    alone = maximise(target, required, without, STEPS, prior)
-    while True:
-        fit, worth = _each_worth(target, fit, required, least, prior)
-        chosen = (fit.relevance > 0) & ~required
-        together = least + log_sets(among, int(chosen.sum()))
-        if not chosen.any() or alone.cost - fit.cost > together:
-            return fit, worth
-        fit = _without(fit, np.arange(len(worth)) == np.argmin(np.where(chosen, worth, np.inf)))
-
-
-def log_sets(among: int, k: int) -> float:
-    """The logarithm of how many sets of k, of so many inputs, an input is in.
-
-    Examples
-    --------
-    >>> log_sets(among=5, k=1), round(np.exp(log_sets(among=5, k=3)))
-    (0.0, 6)
-    """
-    return float(gammaln(among) - gammaln(k) - gammaln(among - k + 1)) if k else 0.0
-
-
-def _each_worth(
-    target: Target, fit: Fit, required: Mask, least: float, prior: Prior
-) -> tuple[Fit, Matrix]:
-    """The fit on inputs of which none can be spared.
-
-    The least worthy input goes first; what it is worth counts only after the others have had
-    the chance to stand in for it.
-    """
-    fit = maximise(target, fit.relevance > 0, fit.theta, STEPS, prior)
-    kept = fit.relevance > 0
-    worth = worths(target, fit, prior)
-    sure = required.copy()
-    while (kept & ~sure).any():
-        i = int(np.argmin(np.where(kept & ~sure, worth, np.inf)))
-        if worth[i] > CERTAIN * least:
-            break
-        without = kept.copy()
-        without[i] = False
-        start = fit.theta.copy()
-        start[i] = 0.0
-        other = maximise(target, without, start, STEPS, prior)
-        if other.cost - fit.cost > least:
-            sure[i], worth[i] = True, other.cost - fit.cost
-            continue
-        kept, fit = other.relevance > 0, other
-        worth, sure = worths(target, fit, prior), required.copy()
-    return fit, np.where(kept, worth, 0.0)
-
-
-def worths(target: Target, fit: Fit, prior: Prior, unclear: Mask | None = None) -> Matrix:
-    """What each input is worth with the others as they are, (d,): at least what it is after all.
-
-    Of inputs that are clear, only what their stake says.
-    """
-    worth = np.where(fit.relevance > 0, fit.stake, 0.0)
-    for i in fit.inputs if unclear is None else np.flatnonzero(unclear & (worth > 0)):
-        theta = fit.theta.copy()
-        theta[i] = 0.0
-        worth[i] = cost(theta, target, prior) - fit.cost
-    return worth
 
 
 def spread_rows(n: int, most: int) -> NDArray[np.intp]:

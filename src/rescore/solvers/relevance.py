@@ -6,10 +6,8 @@ An input whose relevance ρ_i is zero says nothing about y.  Relevances are lear
 the evidence, all inputs at once, so that causes that act only together are found together.  The
 slope at ρ_i = 0 is not zero, so inputs leave at the bound exactly, and can come back.
 
-Steps are those of Fisher scoring inside the bounds, with the information estimated from the data
-themselves and a few rows drawn from the model: ½ qᵢᵀ C⁻¹ qⱼ with qᵢ = (∂C/∂θᵢ) C⁻¹ y, whose mean
-is ½ tr(C⁻¹ ∂ᵢC C⁻¹ ∂ⱼC).  It takes matrix times a few vectors, and saves nine tenths of the
-factorisations that a quasi-Newton method needs here.
+Steps are those of Fisher scoring inside the bounds (`gaussian_covariance` has the information),
+which saves nine tenths of the factorisations that a quasi-Newton method needs here.
 """
 
 from collections.abc import Iterable
@@ -21,30 +19,32 @@ from numpy.typing import NDArray
 
 from rescore.moments import Matrix
 from rescore.protocols import Mask
+from rescore.solvers.gaussian_covariance import (
+    JITTER,
+    Factored,
+    Target,
+    drawn,
+    factored,
+    gradient,
+    half_inverse,
+    information,
+)
 from rescore.solvers.lasso import inside
 
 PRICE = 0.5  # of a unit of relevance, while inputs are looked for: an exponential prior
 SPREAD = 3.0  # deviation of the prior on the logarithm of the noise
 TYPICAL = np.log(0.5)  # and its mean: half of a deviation-one variable is noise
-JITTER = 1e-6  # of the amplitude, on the diagonal: nearby rows make K singular
 LARGEST = 50.0  # relevance: features a seventh of a deviation wide
 LOGS = ((-6.0, 6.0), (-7.0, 1.0))  # bounds on log A and log v
 TOTAL = 8.0  # relevance of all inputs together, at most, at the start
 ENTRY = 0.05  # relevance of an input that joins a fit; below it steps are linear, above relative
-PROBES = 2  # rows of noise drawn from the model for the information, beside the data
 LONGEST = 1.5  # step, in logarithms
+STEPS_ALONE = 12  # of a fit without inputs: more than it ever takes, and they cost nothing
 ENOUGH = 0.02  # log evidence: a step that promises less is not taken
 DAMPING = (1e-3, 1e4)  # of the first step, and where no step helps any more
+PATIENCE = 3.0  # times what a step promises: more is not to be had after it
 TINY = 1e-3  # information that is none
 HOPELESS = 1e10  # cost where the kernel matrix cannot be factored
-
-
-class Target(NamedTuple):
-    """One variable to be explained: inputs (n, d), its values (n,), its noise's relative size."""
-
-    X: NDArray[np.float32]
-    y: NDArray[np.float32]
-    noise: Matrix  # (n,), one where a row counts as one row
 
 
 class Fit(NamedTuple):
@@ -64,117 +64,6 @@ class Fit(NamedTuple):
     def inputs(self) -> NDArray[np.intp]:
         """Those of some relevance."""
         return np.flatnonzero(self.relevance > 0)
-
-
-def kernel(theta: Matrix, X: NDArray[Any], Y: NDArray[Any], dtype: Any = np.float64) -> Any:
-    """``A exp(−½ Σ_i ρ_i (x_ai − y_bi)²)``, (rows of X, rows of Y).
-
-    Examples
-    --------
-    >>> theta = np.array([2.0, 0.0, 0.0])  # relevance two, amplitude one
-    >>> print(kernel(theta, np.array([[0.0]]), np.array([[0.0], [1.0]])).round(3))
-    [[1.    0.368]]
-    """
-    active = np.flatnonzero(theta[:-2] > 0)
-    if len(active) == 0:  # of nothing there is no function: columns have mean zero
-        return np.zeros((len(X), len(Y)), dtype)
-    root = np.sqrt(theta[active])
-    U, V = ((Z[:, active] * root).astype(dtype) for Z in (X, Y))
-    R = U @ V.T
-    R -= np.square(U).sum(axis=1)[:, None] / 2
-    R -= np.square(V).sum(axis=1) / 2
-    np.minimum(R, 0, out=R)
-    np.exp(R, out=R)
-    R *= dtype(np.exp(theta[-2]))
-    return R
-
-
-class Factored(NamedTuple):
-    """The covariance C = K + v D, factored, and the evidence that it gives."""
-
-    K: Any
-    factor: Any  # lower triangle
-    dual: Any  # (n,), C⁻¹ y
-    value: float  # ½ yᵀ C⁻¹ y + ½ log |C|
-
-
-def factored(theta: Matrix, target: Target, dtype: Any = np.float32) -> Factored | None:
-    """In single precision, in double where that fails, None where both do."""
-    from scipy.linalg import lapack
-
-    K = kernel(theta, target.X, target.X, dtype)
-    factor, logdet = _factor(K, theta, target.noise)
-    if factor is None:
-        return factored(theta, target, np.float64) if dtype == np.float32 else None
-    y = target.y.astype(dtype)
-    solve = lapack.spotrs if dtype == np.float32 else lapack.dpotrs
-    dual = solve(factor, y, lower=1)[0]
-    return Factored(K, factor, dual, float(y @ dual) / 2 + logdet)
-
-
-def _factor(R: Any, theta: Matrix, noise: Matrix) -> tuple[Any, float]:
-    """The Cholesky factor of K + v D and half its log-determinant; None where there is none."""
-    from scipy.linalg import lapack
-
-    C = np.array(R, order="F")
-    diagonal = np.diag_indices(len(C))
-    C[diagonal] += (np.exp(theta[-1]) * noise + JITTER * np.exp(theta[-2])).astype(C.dtype)
-    factorise = lapack.spotrf if C.dtype == np.float32 else lapack.dpotrf
-    factor, failed = factorise(C, lower=1, clean=1, overwrite_a=1)
-    if failed:
-        return None, np.inf
-    return factor, float(np.log(np.diag(factor).astype(np.float64)).sum())
-
-
-def _half_inverse(factor: Any) -> Any:
-    """The lower triangle of the inverse, with half the diagonal: C⁻¹ is that and its transpose."""
-    from scipy.linalg import lapack
-
-    invert = lapack.spotri if factor.dtype == np.float32 else lapack.dpotri
-    half, _ = invert(factor, lower=1, overwrite_c=1)
-    half[np.diag_indices(len(half))] *= half.dtype.type(0.5)
-    return half
-
-
-def _gradient(theta: Matrix, target: Target, parts: Factored, half: Any) -> Matrix:
-    """With G = (C⁻¹y yᵀC⁻¹ − C⁻¹) ∘ K: −½ Σ G ∂log K, from one half of the symmetric matrices."""
-    H = np.multiply.outer(parts.dual / 2, parts.dual)
-    H -= half
-    H *= parts.K
-    sums = (H.sum(axis=0) + H.sum(axis=1)).astype(np.float64)  # of the rows of G
-    X = target.X.astype(H.dtype)
-    products = 2 * np.einsum("ai,ai->i", X, H @ X).astype(np.float64)  # xᵀ G x
-    squares = 2 * (sums @ np.square(X, dtype=np.float64) - products)  # Σ_ab G_ab (x_a − x_b)²
-    left = np.square(parts.dual.astype(np.float64)) - 2 * np.diag(half).astype(np.float64)
-    by_noise = -np.exp(theta[-1]) / 2 * (left @ target.noise)
-    jitter = -JITTER * np.exp(theta[-2]) / 2 * left.sum()
-    return np.r_[squares / 4, jitter - sums.sum() / 2, by_noise]
-
-
-def _drawn(factor: Any) -> Any:
-    """``C⁻¹ y`` for a few y ~ N(0, C), always from the same numbers, (n, PROBES)."""
-    from scipy.linalg import lapack
-
-    z = np.random.default_rng(1).standard_normal((len(factor), PROBES)).astype(factor.dtype)
-    solve = lapack.strtrs if factor.dtype == np.float32 else lapack.dtrtrs
-    return solve(factor, z, lower=1, trans=1)[0]
-
-
-def _information(
-    theta: Matrix, target: Target, K: Any, half: Any, duals: Any, inputs: NDArray[np.intp]
-) -> Matrix:
-    """Of the evidence, about the relevances of these inputs, log A and log v."""
-    X = target.X[:, inputs].astype(K.dtype)
-    noise = (np.exp(theta[-1]) * target.noise).astype(K.dtype)
-    squared, p = np.square(X), len(inputs)
-    F = np.zeros((p + 2, p + 2))
-    for dual in duals.T:
-        a = dual[:, None]
-        moved = K @ np.hstack((a, a * X, a * squared))  # K a, K (a ∘ x), K (a ∘ x²)
-        plain, once, twice = moved[:, :1], moved[:, 1 : p + 1], moved[:, p + 1 :]
-        Q = np.hstack((X * once - (squared * plain + twice) / 2, plain, noise[:, None] * a))
-        F += (Q.T @ (half @ Q + half.T @ Q)).astype(np.float64) / 2
-    return F / duals.shape[1]
 
 
 class Prior(NamedTuple):
@@ -265,8 +154,36 @@ def _agreed(values: Matrix, unsure: Matrix) -> tuple[float, float]:
 
 def cost(theta: Matrix, target: Target, prior: Prior = RELAXED) -> float:
     """Minus the log evidence, and the prior."""
+    if not (theta[:-2] > 0).any():
+        return _noise_alone(theta, target) + prior.value(theta)
     parts = factored(theta, target)
     return HOPELESS if parts is None else parts.value + prior.value(theta)
+
+
+def _noise_alone(theta: Matrix, target: Target) -> float:
+    """Minus the log evidence of no function at all."""
+    variance = np.exp(theta[-1]) * target.noise + JITTER * np.exp(theta[-2])
+    return float((np.square(target.y) / variance + np.log(variance)).sum() / 2)
+
+
+def nothing(target: Target, prior: Prior) -> Fit:
+    """The fit of noise alone, by Newton's method on the logarithm of its variance.
+
+    Examples
+    --------
+    >>> one = Target(np.zeros((4, 1)), np.array([1.0, -1.0, 1.0, -1.0]), np.ones(4))
+    >>> print(nothing(one, Prior()).theta.round(2))
+    [ 0.   -0.04 -0.04]
+    """
+    d, n = target.X.shape[1], len(target.y)
+    squares = float((np.square(target.y) / target.noise).sum()) / 2
+    at = TYPICAL
+    for _ in range(STEPS_ALONE):
+        slope = n / 2 - squares * np.exp(-at) + (at - TYPICAL) / SPREAD**2
+        at -= np.clip(slope / (squares * np.exp(-at) + 1 / SPREAD**2), -LONGEST, LONGEST)
+    at = float(np.clip(at, *LOGS[1]))
+    theta = np.r_[np.zeros(d), np.clip(at + prior.ratio, *LOGS[0]), at]
+    return Fit(cost(theta, target, prior), theta, np.zeros(d), np.zeros(d + 1))
 
 
 def fresh(candidates: Mask, prior: Prior = RELAXED) -> Matrix:
@@ -290,8 +207,11 @@ def maximise(
     iterations: int,
     prior: Prior = RELAXED,
     enough: float = ENOUGH,
+    limit: float = np.inf,
 ) -> Fit:
     """The fit of largest evidence near the start, with only the candidates (d,) of any relevance.
+
+    It ends early where its cost will clearly stay above a limit.
 
     Examples
     --------
@@ -304,12 +224,14 @@ def maximise(
     True
     """
     inputs = np.flatnonzero(candidates)
+    if len(inputs) == 0:
+        return nothing(target, prior)
     point = _Point.at(np.r_[np.where(candidates, start[:-2], 0.0), start[-2:]], target, prior)
     if point is None:  # nothing can be learned from here
         return Fit(HOPELESS, start, np.zeros(len(candidates)), np.zeros(len(candidates) + 1))
     damping = DAMPING[0]
     for _ in range(iterations):
-        point, damping, moved = _stepped(point, inputs, damping, enough)
+        point, damping, moved = _stepped(point, inputs, damping, enough, limit)
         if not moved:
             break
     return Fit(point.cost, point.theta, *point.known())
@@ -332,9 +254,9 @@ class _Point:
     def _solved(self) -> tuple[Any, Any, Matrix]:
         """Half the inverse, C⁻¹ times the data and what is drawn, and the gradient of the cost."""
         parts = self._factor
-        duals = np.column_stack((parts.dual, _drawn(parts.factor)))
-        half = _half_inverse(parts.factor)  # in the factor's place
-        slope = _gradient(self.theta, self.target, parts, half) + self.prior.slope(self.theta)
+        duals = np.column_stack((parts.dual, drawn(parts.factor)))
+        half = half_inverse(parts.factor)  # in the factor's place
+        slope = gradient(self.theta, self.target, parts, half) + self.prior.slope(self.theta)
         return half, duals, slope
 
     @property
@@ -343,7 +265,7 @@ class _Point:
 
     def information(self, inputs: NDArray[np.intp]) -> Matrix:
         half, duals, _ = self._solved
-        return _information(self.theta, self.target, self._K, half, duals, inputs)
+        return information(self.theta, self.target, self._K, half, duals, inputs)
 
     def known(self) -> tuple[Matrix, Matrix]:
         """Stakes, by the tests of Wald and, for inputs not there, of the score; and `Fit.doubt`."""
@@ -370,7 +292,7 @@ class _Point:
 
 
 def _stepped(
-    point: _Point, inputs: NDArray[np.intp], damping: float, enough: float
+    point: _Point, inputs: NDArray[np.intp], damping: float, enough: float, limit: float
 ) -> tuple[_Point, float, bool]:
     """A damped step of Fisher scoring in log(1 + ρ / ENTRY), log A and log v."""
     p, theta = len(inputs), point.theta
@@ -385,7 +307,8 @@ def _stepped(
     while damping < DAMPING[1]:
         step = inside(slope, F + damping * np.diag(np.diag(F) + TINY), *box)
         promised = -(slope @ step + step @ F @ step / 2)
-        if promised < enough:
+        stays = damping <= DAMPING[0] and point.cost - PATIENCE * promised > limit
+        if promised < enough or stays:
             break
         new = np.r_[np.zeros(len(theta) - 2), at[p:] + step[p:]]
         new[inputs] = ENTRY * np.expm1(at[:p] + step[:p])
@@ -395,51 +318,3 @@ def _stepped(
             return other, max(damping / 5, 1e-4) if gained > 0.7 * promised else damping, True
         damping = max(8 * damping, 0.05)
     return point, damping, False
-
-
-class Predictor(NamedTuple):
-    """What predicts from the rows of a fit: ``C⁻¹ y`` (n,), ``C⁻¹`` (n, n) and its diagonal (n,).
-
-    The residual of row a, predicted from all others, is ``(C⁻¹y)_a / (C⁻¹)_aa``, and its variance
-    ``1 / (C⁻¹)_aa``, of which only the part ``v / precision`` is noise.
-    """
-
-    theta: Matrix
-    target: Target
-    dual: Matrix
-    inverse: Matrix
-
-    def left_out(self) -> Matrix:
-        """What each row leaves when it is predicted from the others, (n,)."""
-        return self.dual / np.diag(self.inverse)
-
-    def noises(self) -> Matrix:
-        """The same shrunk to the deviation of the noise: a function less certain is no noise."""
-        size = np.exp(self.theta[-1]) * self.target.noise
-        return self.left_out() * np.sqrt(np.minimum(size * np.diag(self.inverse), 1.0))
-
-    def noises_of(self, X: NDArray[Any], y: NDArray[Any], noise: Matrix) -> Matrix:
-        """That of other rows X with values y and relative noise variances, (n,)."""
-        R = kernel(self.theta, X, self.target.X)
-        unsure = np.exp(self.theta[-2]) - ((R @ self.inverse) * R).sum(axis=1)
-        size = np.exp(self.theta[-1]) * noise
-        return (y - R @ self.dual) * np.sqrt(size / (size + np.maximum(unsure, 0.0)))
-
-
-def predictor(theta: Matrix, target: Target) -> Predictor:
-    """In double precision.
-
-    Examples
-    --------
-    >>> target = Target(np.array([[0.0], [9.0]]), np.array([1.0, -1.0]), np.ones(2))
-    >>> predictor(np.array([1.0, 0.0, 0.0]), target).left_out().round(3)
-    array([ 1., -1.])
-    """
-    R = kernel(theta, target.X, target.X, np.float64)
-    for boost in (0.0, 1e-4, 1e-2, 1.0):  # rows nearly repeated with hardly any noise
-        factor, _ = _factor(R, theta, target.noise + boost)
-        if factor is not None:
-            break
-    half = _half_inverse(factor)
-    inverse = half + half.T
-    return Predictor(theta, target, inverse @ target.y.astype(np.float64), inverse)
