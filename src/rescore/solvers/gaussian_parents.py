@@ -53,9 +53,14 @@ def parents(target: Target, fit: Fit, required: Mask, least: float, prior: Prior
     """Those inputs of a fit that are each worth ``least`` of log evidence.
 
     The least worthy goes first; what it is worth counts only after the others have had the
-    chance to stand in for it.
+    chance to stand in for it.  Where all together are not worth that, none is.
     """
+    alone = maximise(
+        target, required, np.where(np.r_[required, True, True], fit.theta, 0.0), STEPS, prior
+    )
     fit = maximise(target, fit.relevance > 0, fit.theta, STEPS, prior)
+    if alone.cost - fit.cost < least:
+        fit = alone
     kept = fit.relevance > 0
     worth = worths(target, fit, prior, CERTAIN * least)
     sure = required.copy()
@@ -73,9 +78,6 @@ def parents(target: Target, fit: Fit, required: Mask, least: float, prior: Prior
             continue
         kept, fit = other.relevance > 0, other
         worth, sure = worths(target, fit, prior, CERTAIN * least), required.copy()
-    alone = maximise(
-        target, required, np.where(np.r_[required, True, True], fit.theta, 0.0), STEPS, prior
-    )
     return Parents(fit, np.where(kept, worth, 0.0), alone.cost - fit.cost)
 
 
