@@ -14,6 +14,7 @@ from rescore.moments import Matrix, Weights, simplest, standardised
 from rescore.protocols import Backbone, Mask, Problem, State, Status
 from rescore.solvers.gaussian_covariance import Target
 from rescore.solvers.gaussian_orders import (
+    FEW,
     Costs,
     Found,
     consistent,
@@ -34,7 +35,7 @@ from rescore.solvers.gaussian_prediction import predictor
 from rescore.solvers.relevance import Fit, Prior, fresh, learned
 from rescore.validation import check_integer, check_number, check_seed
 
-LEVELS = 500, 1000  # rows on which orders are compared first, before all rows decide
+LEVELS = FEW, 1000  # rows on which orders are compared first, before all rows decide
 ROUNDS = 4  # of moves in the order on each of them, at most
 FAINTEST = 1e-6  # of a row that counts as one: what a cell of weight zero counts
 
@@ -185,8 +186,7 @@ class GaussianProcessBackbone:
             search = self._reweighted(problem, w, search)
         required = search.inputs.inward(problem.required)
         if search.round < ROUNDS and (search.round == 0 or search.found.moves > 0):
-            least = self._least(problem)
-            found = improved(search.costs, search.found, required, least, search.fewer)
+            found = improved(search.costs, search.found, required, search.fewer)
             return self._told(search._replace(found=found, round=search.round + 1))
         if not self._last(search):
             return self._told(self._at_level(problem, w, search, search.level + 1))

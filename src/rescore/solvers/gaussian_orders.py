@@ -22,7 +22,9 @@ ROUGH = 0.3  # log evidence: steps that promise less are not taken while inputs 
 SETTLED = 0.1  # and while orders are compared
 HELPS = 2.0  # log evidence that an input promises, from which it is tried: an edge is worth more
 IDLE = 0.2  # log evidence of an input below which a fit without it is not made anew
-HOPE = 8.0  # log evidence that a variable may lose on its way to a better place
+FEW = 500  # rows on which fits cost little, so that moves are followed further
+HOPE = 30.0, 8.0  # log evidence a variable may lose on its way to a better place: on few rows, more
+PAYS = 2.0  # log evidence that a move must gain
 DOUBT = 5.0  # log evidence that a move may lose on fewer rows, to be tried on more
 LITTLE = 5.0  # log evidence of an input, on average, below which a fit may be a makeshift
 CLEAR = 5.0  # log evidence of an input on a part of the rows, from which all say the same
@@ -195,9 +197,7 @@ class Found(NamedTuple):
     moves: int = 0
 
 
-def improved(
-    costs: Costs, found: Found, required: Mask, least: float, fewer: Costs | None = None
-) -> Found:
+def improved(costs: Costs, found: Found, required: Mask, fewer: Costs | None = None) -> Found:
     """One round: every variable goes to the place where the order costs least, if that gains.
 
     With ``fewer`` rows given, a move is tried only where it is not hopeless there.
@@ -208,8 +208,8 @@ def improved(
         tried = _slid(fewer or costs, order, rough, v)
         if fewer is not None:
             now, hopeful = Found(order, fits), [move for move in tried if move.gain > -DOUBT]
-            tried = [_confirmed(costs, now, move, least) for move in hopeful]
-        pays = [move for move in tried if move.gain > least and _obeys(move.order, required)]
+            tried = [_confirmed(costs, now, move) for move in hopeful]
+        pays = [move for move in tried if move.gain > PAYS and _obeys(move.order, required)]
         if pays:
             order, _, changed = max(pays, key=lambda move: move.gain)
             fits = fits | changed
@@ -229,9 +229,10 @@ class _Move(NamedTuple):
 def _slid(costs: Costs, order: Order, fits: Fits, v: int) -> list[_Move]:
     """Variable v moved past one neighbour after the other, either way, while there is hope."""
     moves = []
+    hope = HOPE[len(costs.X) > FEW]
     for earlier in (True, False):
         move = _Move(order, 0.0, {})
-        while move.gain > -HOPE:
+        while move.gain > -hope:
             k = move.order.index(v) - earlier
             if not 0 <= k < len(order) - 1:
                 break
@@ -253,7 +254,7 @@ def _swapped(costs: Costs, move: _Move, fits: Fits, k: int) -> _Move:
     return _Move(order, move.gain + gain, move.fits | new)
 
 
-def _confirmed(costs: Costs, found: Found, guess: _Move, least: float) -> _Move:
+def _confirmed(costs: Costs, found: Found, guess: _Move) -> _Move:
     """A move of fewer rows, on more of them.
 
     Those that get more predecessors come first: where they gain too little, so does the move.
@@ -262,7 +263,7 @@ def _confirmed(costs: Costs, found: Found, guess: _Move, least: float) -> _Move:
     changed: Fits = {}
     gain = 0.0
     for u in sorted(guess.fits, key=lambda u: len(old[u]) - len(new[u])):
-        if gain <= least and len(new[u]) < len(old[u]):
+        if gain <= PAYS and len(new[u]) < len(old[u]):
             return _Move(guess.order, -np.inf, {})
         changed[u] = costs.fit(u, new[u], found.fits[u], guess.fits[u])
         gain += found.fits[u].cost - changed[u].cost
