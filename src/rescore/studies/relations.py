@@ -35,7 +35,7 @@ COSTS = {
     "Additive": (0.3, 0.1, 2.5),
     "NotearsMLP": (1.9, 1.0, 2.0),
     "GranDAG": (13.0, 1.0, 2.0),
-    "GaussianProcess": (240.0, 2.0, 2.3),
+    "GaussianProcess": (110.0, 2.0, 2.3),
 }
 MOST_ROWS_USED = {"GaussianProcess": 2_000}  # by learners that leave the others out
 REMEDIES = {
