@@ -113,7 +113,7 @@ BACKBONES = {
     "dagma": DagmaBackbone(),
     "golem-ev": GolemBackbone(),
     "golem-nv": GolemBackbone(variance="unequal"),
-    "gaussian-process": GaussianProcessBackbone(n_starts=0, most_rows=60),
+    "gaussian-process": GaussianProcessBackbone(n_starts=1, most_rows=60),
     "notears-mlp": NotearsMLPBackbone(hidden=(4,)),
     "notears-mlp-paper": PAPER,
     "gran-dag": GranDAGBackbone(neighbours=None, hidden=(4,), h_tol=1e-3),

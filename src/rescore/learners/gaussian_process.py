@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from rescore.graph.dag import topological_order
 from rescore.learners.base import Unpenalised
 from rescore.moments import Matrix, Weights, simplest, standardised
 from rescore.protocols import Backbone, Mask, Problem, State, Status
+from rescore.solvers.curvature_orders import by_curvature
 from rescore.solvers.gaussian_covariance import Target
 from rescore.solvers.gaussian_orders import (
     FEW,
@@ -46,11 +48,11 @@ class GaussianProcess(Unpenalised):
 
     Every variable is a smooth function of its causes plus noise, ``x_j = f_j(causes) + e_j``,
     with a Gaussian process for f_j: a length scale for each cause, an amplitude and a noise
-    variance of its own, all learned, and with them what relations have in common.  `Additive` and
-    small networks (`NotearsMLP`) propose orders of the variables; all that come before a variable
-    are its candidates at once; variables move to where the evidence is best; and in the end a
-    cause stays if the evidence
-    without it is worse than chance allows.  Units make no difference to the evidence, they only
+    variance of its own, all learned, and with them what relations have in common.  The curvature of
+    the log-density, `Additive` and small networks (`NotearsMLP`) propose orders of the variables;
+    all that come before a variable are its candidates at once; variables move to where the
+    evidence is best; and in the end a cause stays if the evidence without it is worse than chance
+    allows.  Units make no difference to the evidence, they only
     help to propose orders.  The strength of an edge is the log evidence that it is worth.
 
     Parameters
@@ -58,9 +60,9 @@ class GaussianProcess(Unpenalised):
     false_edges : float
         How many edges to expect by chance in the whole graph, where there are none.
     n_starts : int
-        Proposed orders, at most three: of `Additive`; of networks with noise of one size in the
-        units given; of networks in standard units with noise of a size for each variable.  With
-        0, the columns by their spread are where the search starts.
+        Proposed orders, at most five: of the log-density's curvature in standard units; of
+        `Additive`; of the curvature in the units given; of networks with noise of one size in
+        these; of networks in standard units with noise of a size for each variable.
     hidden : tuple of int
         Units in each hidden layer of these networks.
     most_rows : int
@@ -88,7 +90,7 @@ class GaussianProcess(Unpenalised):
 
     false_edges: float = 0.2
     _: KW_ONLY
-    n_starts: int = 3
+    n_starts: int = 5
     hidden: tuple[int, ...] = (10,)
     most_rows: int = 2000
     random_state: int | None = None
@@ -107,7 +109,7 @@ class GaussianProcess(Unpenalised):
         """`Additive`, whose residuals show groups in a second where a first fit takes minutes."""
         from rescore.learners.additive import AdditiveBackbone
 
-        return AdditiveBackbone() if self.n_starts else None
+        return AdditiveBackbone() if self.n_starts > 1 else None
 
 
 class Inputs(NamedTuple):
@@ -157,7 +159,7 @@ class GaussianProcessBackbone:
     """
 
     false_edges: float = 0.2
-    n_starts: int = 3
+    n_starts: int = 5
     hidden: tuple[int, ...] = (10,)
     most_rows: int = 2000
     seed: int = 0
@@ -165,7 +167,7 @@ class GaussianProcessBackbone:
 
     def __post_init__(self) -> None:
         check_number("false_edges", self.false_edges, above=0)
-        check_integer("n_starts", self.n_starts, at_least=0)
+        check_integer("n_starts", self.n_starts, at_least=1)
         check_integer("most_rows", self.most_rows, at_least=2)
 
     def init(self, problem: Problem) -> State:
@@ -259,31 +261,46 @@ class GaussianProcessBackbone:
         required = inputs.inward(problem.required)
         costs = self._costs(problem, w, search, Prior())
         place = np.argsort(inputs.columns)
-        proposed = [[int(place[v]) for v in order] for order in self._orders(problem, w)]
-        by_spread = [] if proposed else [list(range(len(place)))]
-        orders = dict.fromkeys(consistent(order, required) for order in proposed + by_spread)
-        tried = [Found(order, costs.along(order)) for order in orders]
+        proposed = islice(self._orders(problem, w, inputs), self.n_starts)
+        orders = ([int(place[v]) for v in order] for order in proposed)
+        unlike = dict.fromkeys(consistent(order, required) for order in orders)
+        tried = [Found(order, costs.along(order)) for order in unlike]
         best = min(tried, key=lambda one: total(one.fits))
         return search._replace(w=w, costs=costs, found=best, proposed=best)
 
-    def _orders(self, problem: Problem, w: Weights) -> Iterator[list[int]]:
-        """Of smooth additive functions; of networks in the units given, and in standard ones."""
+    def _orders(self, problem: Problem, w: Weights, inputs: Inputs) -> Iterator[list[int]]:
+        """Of the columns; by curvature, by smooth additive functions, by networks."""
         from rescore.learners.additive import AdditiveBackbone
+
+        deviation = inputs.deviation[inputs.columns]
+        yield self._by_curvature(problem, w, inputs, np.ones(len(deviation)))
+        additive = AdditiveBackbone()
+        found = additive.step(problem, w, additive.init(problem))
+        yield list(topological_order(additive.adjacency(found)))
+        yield self._by_curvature(problem, w, inputs, deviation / deviation.max())
+        yield self._by_networks(problem, w, "equal")
+        standard = replace(problem, rows=problem.rows.standardised(problem.prior))
+        yield self._by_networks(standard, w, "unequal")
+
+    def _by_curvature(
+        self, problem: Problem, w: Weights, inputs: Inputs, units: Matrix
+    ) -> list[int]:
+        """In these units, on so many rows as orders are compared on before the last."""
+        rows = spread_rows(len(inputs.X), min(LEVELS[-1], self.most_rows))
+        counts = (1 / _noise(problem, w, inputs)[rows]).mean(axis=1)
+        order = by_curvature(inputs.X[rows] * units, counts)
+        return [int(inputs.columns[v]) for v in order]
+
+    def _by_networks(self, problem: Problem, w: Weights, variance: str) -> list[int]:
         from rescore.learners.networks import outward
         from rescore.learners.networks.notears_mlp import CYCLES, NotearsMLPBackbone
 
-        if self.n_starts:
-            additive = AdditiveBackbone()
-            found = additive.step(problem, w, additive.init(problem))
-            yield list(topological_order(additive.adjacency(found)))
-        standard = replace(problem, rows=problem.rows.standardised(problem.prior))
-        for given, variance in ((problem, "equal"), (standard, "unequal"))[: self.n_starts - 1]:
-            networks = NotearsMLPBackbone(hidden=self.hidden, variance=variance, seed=self.seed)
-            state = networks.init(given)
-            for _ in CYCLES:
-                state = networks.step(given, w, state)
-            edges = outward(state.params.inputs, state.params.edges)
-            yield list(topological_order(edges.astype(float)))
+        networks = NotearsMLPBackbone(hidden=self.hidden, variance=variance, seed=self.seed)
+        state = networks.init(problem)
+        for _ in CYCLES:
+            state = networks.step(problem, w, state)
+        edges = outward(state.params.inputs, state.params.edges)
+        return list(topological_order(edges.astype(float)))
 
     def _at_level(self, problem: Problem, w: Weights, search: _Search, level: int) -> _Search:
         """The same order, fitted anew to so many rows that count in this way."""

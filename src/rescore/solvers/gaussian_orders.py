@@ -5,7 +5,7 @@ over variables, and a variable's cost changes only if its predecessors change by
 so most of what a move costs is known already.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -200,12 +200,20 @@ class Found(NamedTuple):
 def improved(costs: Costs, found: Found, required: Mask, fewer: Costs | None = None) -> Found:
     """One round: every variable goes to the place where the order costs least, if that gains.
 
-    With ``fewer`` rows given, a move is tried only where it is not hopeless there.
+    Alone, and where no variable gains alone, together with what it leads to.  With ``fewer`` rows
+    given, a move is tried only where it is not hopeless there.
     """
+    alone = _round(_slid, costs, found, required, fewer)
+    return alone if alone.moves else _round(_put_off, costs, found, required, fewer)
+
+
+def _round(
+    proposed: "_Proposed", costs: Costs, found: Found, required: Mask, fewer: Costs | None
+) -> Found:
     order, fits, moves = found.order, dict(found.fits), 0
     rough = fits if fewer is None else fewer.along(order, fits)
     for v in found.order:
-        tried = _slid(fewer or costs, order, rough, v)
+        tried = proposed(fewer or costs, order, rough, v)
         if fewer is not None:
             now, hopeful = Found(order, fits), [move for move in tried if move.gain > -DOUBT]
             tried = [_confirmed(costs, now, move) for move in hopeful]
@@ -224,6 +232,9 @@ class _Move(NamedTuple):
     order: Order
     gain: float
     fits: Fits
+
+
+_Proposed = Callable[[Costs, Order, Fits, int], list[_Move]]
 
 
 def _slid(costs: Costs, order: Order, fits: Fits, v: int) -> list[_Move]:
@@ -252,6 +263,39 @@ def _swapped(costs: Costs, move: _Move, fits: Fits, k: int) -> _Move:
     gain = sum(known[u].cost - fit.cost for u, fit in new.items())
     order = (*before, second, first, *move.order[k + 2 :])
     return _Move(order, move.gain + gain, move.fits | new)
+
+
+def _put_off(costs: Costs, order: Order, fits: Fits, v: int) -> list[_Move]:
+    """Variable v put behind each of its effects, and behind all, together with what it leads to.
+
+    Causes that act only together explain their effect once all of them come before it, and where
+    it has effects of its own it cannot go there alone.
+    """
+    k = order.index(v)
+    before, after = order[:k], order[k + 1 :]
+    company, passed, new = [v], list[int](), list[Order]()
+    for place, u in enumerate(after):
+        causes = (fits[u].relevance > 0) & (fits[u].stake > IDLE)
+        if not causes[company].any():
+            passed.append(u)
+            continue
+        if len(company) > 1:  # alone it goes there anyway
+            new.append((*before, *passed, u, *company, *after[place + 1 :]))
+        company.append(u)
+    if len(company) > 1:
+        new.append((*before, *passed, *company))
+    return [_reordered(costs, order, fits, one) for one in new if one != order]
+
+
+def _reordered(costs: Costs, order: Order, fits: Fits, new: Order) -> _Move:
+    """A new order; only variables with other predecessors are asked again."""
+    old = _predecessors(order)
+    changed = {
+        u: costs.fit(u, before, fits[u])
+        for u, before in _predecessors(new).items()
+        if set(before) != set(old[u])
+    }
+    return _Move(new, sum(fits[u].cost - fit.cost for u, fit in changed.items()), changed)
 
 
 def _confirmed(costs: Costs, found: Found, guess: _Move) -> _Move:
