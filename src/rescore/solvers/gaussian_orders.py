@@ -200,11 +200,13 @@ class Found(NamedTuple):
 def improved(costs: Costs, found: Found, required: Mask, fewer: Costs | None = None) -> Found:
     """One round: every variable goes to the place where the order costs least, if that gains.
 
-    Alone, and where no variable gains alone, together with what it leads to.  With ``fewer`` rows
-    given, a move is tried only where it is not hopeless there.
+    Alone; where no variable gains alone, on the fewest rows together with what it leads to.  With
+    ``fewer`` rows given, a move is tried only where it is not hopeless there.
     """
     alone = _round(_slid, costs, found, required, fewer)
-    return alone if alone.moves else _round(_put_off, costs, found, required, fewer)
+    if alone.moves or fewer is not None:
+        return alone
+    return _round(_put_off, costs, found, required, fewer)
 
 
 def _round(
