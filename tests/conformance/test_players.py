@@ -33,9 +33,10 @@ from rescore.learners.wrappers import Repeated
 from rescore.moments import Cells, Rows
 from rescore.protocols import Problem, Status
 from rescore.weightings import Drawn, Exact, Uniform
-from rescore.weightings.balanced import Balanced, Precision
+from rescore.weightings.balanced import Balanced
 from rescore.weightings.environments import Environments
 from rescore.weightings.neural import Neural
+from rescore.weightings.precision import Precision
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from rescore.learners.notears import NotearsBackbone
 from rescore.learners.wrappers import Repeated, Starts
 from rescore.protocols import Problem
 from rescore.weightings import Uniform
-from rescore.weightings.balanced import Precision
+from rescore.weightings.precision import Precision
 
 
 def objective(model):

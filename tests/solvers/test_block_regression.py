@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from rescore.learners.additive import BENT, SmoothSearch
 from rescore.moments import Cells
 from rescore.protocols import Problem
 from rescore.solvers import block_regression as blocks
 from rescore.solvers.smooth_features import FEATURES, Basis
+from rescore.solvers.smooth_search import BENT, SmoothSearch
 
 D, N = 4, 150
 
@@ -143,8 +143,8 @@ def test_the_search_finds_the_least_of_all_orders(search):
 
 
 def test_a_full_forest_is_made_larger(search, monkeypatch):
-    monkeypatch.setattr("rescore.learners.additive.FIRST_NODES", 1)
-    monkeypatch.setattr("rescore.learners.additive.FIRST_BRANCHES", 1)
+    monkeypatch.setattr("rescore.solvers.smooth_search.FIRST_NODES", 1)
+    monkeypatch.setattr("rescore.solvers.smooth_search.FIRST_BRANCHES", 1)
     small = SmoothSearch(
         search.S, search.n, search.allowed, search.required, search.penalty,
         rough=search.rough, mean=search.mean,

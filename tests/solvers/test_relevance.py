@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
@@ -16,7 +17,17 @@ from rescore.solvers.gaussian_orders import Costs
 from rescore.solvers.gaussian_parents import Parents, joint, parents, threshold, worths
 from rescore.solvers.gaussian_prediction import predictor
 from rescore.solvers.lasso import inside
-from rescore.solvers.relevance import ENTRY, RELAXED, Fit, Prior, cost, fresh, learned, maximise
+from rescore.solvers.relevance import (
+    ENTRY,
+    RELAXED,
+    Fit,
+    Prior,
+    cost,
+    fresh,
+    learned,
+    maximise,
+    nothing,
+)
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +65,58 @@ def test_the_gradient_is_that_of_finite_differences(target, theta):
         assert gradient[k] == pytest.approx((up - down) / 2e-6, rel=1e-5, abs=1e-6)
 
 
+@pytest.fixture
+def grouped(target):
+    """Rows of three groups, some in doubt, whose levels differ."""
+    P = np.random.default_rng(7).dirichlet([0.3, 0.3, 0.3], size=80)
+    return target._replace(y=(target.y + P @ [2.0, -1.0, 0.0]).astype(np.float32), groups=P)
+
+
+def dense(theta, target):
+    """The whole covariance at once."""
+    A, v = np.exp(theta[-2:])
+    functions = kernel(theta, target.X, target.X)
+    return functions + target.groups @ target.groups.T + np.diag(v * target.noise + JITTER * A)
+
+
+def test_levels_of_groups_are_part_of_the_covariance(grouped, theta):
+    alone = np.r_[np.zeros(4), theta[-2:]]
+    for at in (theta, alone):
+        theirs = -multivariate_normal.logpdf(grouped.y, np.zeros(80), dense(at, grouped))
+        theirs -= 40 * np.log(2 * np.pi)
+        assert negative_evidence(at, grouped, np.float64)[0] == pytest.approx(theirs, rel=1e-6)
+        ours = cost(at, grouped, Prior()) - Prior().value(at)
+        assert ours == pytest.approx(theirs, rel=1e-4)
+
+
+def test_the_gradient_with_levels_is_that_of_finite_differences(grouped, theta):
+    test_the_gradient_is_that_of_finite_differences(grouped, theta)
+
+
+def test_noise_beside_levels_alone_is_where_the_evidence_is_largest(grouped):
+    found = nothing(grouped, Prior())
+    for step in (-0.05, 0.05):
+        other = found.theta + np.r_[np.zeros(4), step, step]
+        assert cost(other, grouped, Prior()) > found.cost
+
+
+def test_rows_are_left_out_of_their_groups_too(grouped, theta):
+    part = grouped.part(np.arange(1, 80))
+    with_others = dense(theta, grouped)[0, 1:]
+    guess = with_others @ np.linalg.solve(dense(theta, part), part.y)
+    fitted = predictor(theta, grouped)
+    assert fitted.left_out()[0] == pytest.approx(grouped.y[0] - guess, rel=1e-6)
+    other = predictor(theta, part).noises_of(grouped.part(slice(1)))
+    assert other[0] == pytest.approx(fitted.noises()[0], rel=1e-5)
+
+
+def test_predictions_hold_the_mean_level(target, theta):
+    lifted = target._replace(y=target.y + np.float32(5), groups=np.ones((80, 1)))
+    fitted = predictor(theta, lifted)
+    predicted = kernel(theta, lifted.X, lifted.X) @ fitted.dual + fitted.level()
+    assert np.abs(predicted - lifted.y).mean() < 0.5
+
+
 def test_single_precision_comes_close(target, theta):
     value, gradient = negative_evidence(theta, target)
     exact, slope = negative_evidence(theta, target, np.float64)
@@ -77,7 +140,7 @@ def test_rows_are_left_out_as_if_they_had_not_been_there(target, theta):
     part = Target(target.X[rest], target.y[rest], target.noise[rest])
     guess = kernel(theta, target.X[:1], part.X) @ predictor(theta, part).dual
     assert fitted[0] == pytest.approx(target.y[0] - guess[0], rel=1e-6)
-    other = predictor(theta, part).noises_of(target.X[:1], target.y[:1], target.noise[:1])
+    other = predictor(theta, part).noises_of(target.part(slice(1)))
     assert predictor(theta, target).noises()[0] == pytest.approx(other[0], rel=1e-5)
 
 

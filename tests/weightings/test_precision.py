@@ -2,7 +2,7 @@ import numpy as np
 
 from rescore.moments import Cells, row_weights
 from rescore.protocols import Problem
-from rescore.weightings.balanced import ROUNDS, Precision
+from rescore.weightings.precision import ROUNDS, Precision
 
 
 def noisy(n=400):

@@ -42,7 +42,7 @@ PARTS = {
     "InversePropensity": "rescore.weightings",
     "Knowledge": "rescore.known_edges",
     "Neural": "rescore.weightings.neural",
-    "Precision": "rescore.weightings.balanced",
+    "Precision": "rescore.weightings.precision",
     "ReScore": "rescore.learners.rescore",
     "Uniform": "rescore.weightings",
 }

@@ -177,6 +177,7 @@ class GraphLearner(StructureLearner):
     in_passes = False  # whether it can learn from rows that are not in memory
     weighs_rows = True  # whether it can count some rows more than others
     automatic_weighting = "balanced"  # what `ReScore` chooses for it, unless told
+    levels_of_groups = False  # whether it gives groups of rows, in `Cells`, levels of their own
     standardize: bool = False
     forbidden: Edges | None = None
     required: Edges | None = None

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from rescore.equations import Equations, GaussianProcessEquations
 from rescore.graph.dag import topological_order
 from rescore.learners.base import Unpenalised
-from rescore.moments import Matrix, Weights, simplest, standardised
+from rescore.moments import Matrix, Weights, simplest
 from rescore.protocols import Backbone, Mask, Problem, State, Status
-from rescore.solvers.curvature_orders import by_curvature
+from rescore.solvers.curvature_orders import curvature_order
 from rescore.solvers.gaussian_covariance import Target
+from rescore.solvers.gaussian_inputs import Inputs, prepare
 from rescore.solvers.gaussian_orders import (
     FEW,
     Costs,
@@ -39,7 +40,6 @@ from rescore.validation import check_integer, check_number, check_seed
 
 LEVELS = FEW, 1000  # rows on which orders are compared first, before all rows decide
 ROUNDS = 4  # of moves in the order on each of them, at most
-FAINTEST = 1e-6  # of a row that counts as one: what a cell of weight zero counts
 
 
 @dataclass(eq=False, repr=False)
@@ -87,6 +87,7 @@ class GaussianProcess(Unpenalised):
     """
 
     automatic_weighting = "precision"
+    levels_of_groups = True
 
     false_edges: float = 0.2
     _: KW_ONLY
@@ -110,28 +111,6 @@ class GaussianProcess(Unpenalised):
         from rescore.learners.additive import AdditiveBackbone
 
         return AdditiveBackbone() if self.n_starts > 1 else None
-
-
-class Inputs(NamedTuple):
-    """The distinct rows in standard units, rows and columns in an order of their own.
-
-    So that permuted or repeated rows and permuted columns give the very same fits.
-    """
-
-    X: NDArray[np.float32]  # (distinct rows, d)
-    columns: NDArray[np.intp]  # (d,): column k of X is the table's columns[k]
-    distinct: NDArray[np.intp]  # (n,): row i of the table is row distinct[i] of X
-    mean: Matrix  # (d,), of the table's columns
-    deviation: Matrix  # (d,)
-
-    def outward(self, A: Matrix) -> Matrix:
-        """A (d, d) in the order of the table's columns."""
-        place = np.argsort(self.columns)
-        return A[np.ix_(place, place)]
-
-    def inward(self, A: Mask) -> Mask:
-        """A (d, d) in the order of these columns."""
-        return A[np.ix_(self.columns, self.columns)]
 
 
 class _Search(NamedTuple):
@@ -197,11 +176,10 @@ class GaussianProcessBackbone:
     def losses(self, problem: Problem, state: State) -> Matrix:
         """The squared noise (n, d) of every row, as its prediction from the others shows it."""
         search: _Search = state.params
-        inputs = search.inputs
-        noise = _noise(problem, problem.prior if search.w is None else search.w, inputs)
+        inputs, every = search.inputs, _every_row(problem, search)
         R = np.empty(inputs.X.shape)
         for j, fit in search.found.fits.items():
-            R[:, j] = _noises(inputs.X, self._rows(search), noise, j, fit)
+            R[:, j] = _noises(every.target(j), self._rows(search), fit)
         R = R[:, np.argsort(inputs.columns)] * inputs.deviation
         return np.square(R)[inputs.distinct]
 
@@ -217,22 +195,21 @@ class GaussianProcessBackbone:
     def equations(self, problem: Problem, state: State, W: Matrix) -> Equations:
         """The mean functions of the processes, given the edges of W alone."""
         search: _Search = state.params
-        inputs = search.inputs
-        noise = _noise(problem, problem.prior if search.w is None else search.w, inputs)
+        inputs, every = search.inputs, _every_row(problem, search)
         edges, d = inputs.inward(W != 0), len(W)
         rows = self._rows(search)
-        X = inputs.X[rows]
-        theta, dual = np.zeros((d, d + 2)), np.zeros((len(X), d))
+        theta, dual, level = np.zeros((d, d + 2)), np.zeros((len(rows), d)), np.zeros(d)
         for j, fit in search.found.fits.items():
             theta[j] = np.r_[np.where(edges[:, j], fit.relevance, 0.0), fit.theta[-2:]]
-            dual[:, j] = predictor(theta[j], Target(X, X[:, j], noise[rows, j])).dual
+            fitted = predictor(theta[j], every.target(j).part(rows))
+            dual[:, j], level[j] = fitted.dual, fitted.level()
         place = np.argsort(inputs.columns)
         return GaussianProcessEquations(
-            inputs=X[:, place].astype(np.float64),
+            inputs=inputs.X[np.ix_(rows, place)].astype(np.float64),
             dual=dual[:, place] * np.exp(theta[place, -2]),
             relevance=theta[place][:, place].T,
             centre=inputs.mean,
-            offset=inputs.mean,
+            offset=inputs.mean + inputs.deviation * level[place],
             scale=inputs.deviation,
         )
 
@@ -272,24 +249,15 @@ class GaussianProcessBackbone:
         """Of the columns; by curvature, by smooth additive functions, by networks."""
         from rescore.learners.additive import AdditiveBackbone
 
-        deviation = inputs.deviation[inputs.columns]
-        yield self._by_curvature(problem, w, inputs, np.ones(len(deviation)))
+        most = min(LEVELS[-1], self.most_rows)
+        yield curvature_order(problem, w, inputs, standard=True, most=most)
         additive = AdditiveBackbone()
         found = additive.step(problem, w, additive.init(problem))
         yield list(topological_order(additive.adjacency(found)))
-        yield self._by_curvature(problem, w, inputs, deviation / deviation.max())
+        yield curvature_order(problem, w, inputs, standard=False, most=most)
         yield self._by_networks(problem, w, "equal")
         standard = replace(problem, rows=problem.rows.standardised(problem.prior))
         yield self._by_networks(standard, w, "unequal")
-
-    def _by_curvature(
-        self, problem: Problem, w: Weights, inputs: Inputs, units: Matrix
-    ) -> list[int]:
-        """In these units, on so many rows as orders are compared on before the last."""
-        rows = spread_rows(len(inputs.X), min(LEVELS[-1], self.most_rows))
-        counts = (1 / _noise(problem, w, inputs)[rows]).mean(axis=1)
-        order = by_curvature(inputs.X[rows] * units, counts)
-        return [int(inputs.columns[v]) for v in order]
 
     def _by_networks(self, problem: Problem, w: Weights, variance: str) -> list[int]:
         from rescore.learners.networks import outward
@@ -331,9 +299,8 @@ class GaussianProcessBackbone:
 
     def _costs(self, problem: Problem, w: Weights, search: _Search, prior: Prior) -> Costs:
         inputs, rows = search.inputs, self._rows(search)
-        noise = _noise(problem, w, inputs)[rows]
         few = len(rows) <= LEVELS[-1]
-        return Costs(inputs.X[rows], noise, inputs.inward(problem.allowed), prior, few)
+        return Costs.of(problem, w, inputs, rows, prior, few)
 
     def _cut(self, problem: Problem, search: _Search, required: Mask) -> _Search:
         """The parents that are each worth what chance would not give."""
@@ -368,46 +335,18 @@ def _pairs(problem: Problem) -> int:
     return int(np.triu(problem.allowed | problem.allowed.T).sum())
 
 
-def prepare(problem: Problem) -> Inputs:
-    """Standard units under the prior, equal rows merged.
-
-    Examples
-    --------
-    >>> inputs = prepare(Problem.unconstrained(np.array([[1.0, 6.0], [1.0, 6.0], [4.0, 0.0]])))
-    >>> print(inputs.X.round(2))
-    [[-0.71  0.71]
-     [ 1.41 -1.41]]
-    """
-    X = problem.rows.matrix()
-    Z, mean, deviation = standardised(X, problem.prior)
-    columns = np.lexsort((mean, np.ptp(X, axis=0)))
-    used = problem.allowed.any(axis=0) | problem.allowed.any(axis=1)
-    single = np.where(used, Z, 0.0)[:, columns].astype(np.float32)
-    distinct, place = np.unique(single, axis=0, return_inverse=True)
-    return Inputs(distinct, columns, place.ravel(), mean, deviation)
+def _every_row(problem: Problem, search: _Search) -> Costs:
+    """What every row says, whether a fit has seen it or not."""
+    w = problem.prior if search.w is None else search.w
+    return Costs.of(problem, w, search.inputs, slice(None), Prior())
 
 
-def _noise(problem: Problem, w: Weights, inputs: Inputs) -> Matrix:
-    """The relative noise variance of every cell, (distinct rows, d): one over the rows it counts.
-
-    In single precision: sums of weights in another order give the same.
-    """
-    cells = np.asarray(w) * problem.effective_rows(problem.prior)
-    cells = cells[:, inputs.columns] if cells.ndim == 2 else cells[:, None]
-    counted = [np.bincount(inputs.distinct, column) for column in cells.T]
-    counts = np.column_stack(counted).astype(np.float32)
-    noise = 1 / np.maximum(counts, FAINTEST).astype(np.float64)
-    return np.broadcast_to(noise, inputs.X.shape)
-
-
-def _noises(
-    X: NDArray[np.float32], rows: NDArray[np.intp], noise: Matrix, j: int, fit: Fit
-) -> Matrix:
-    """The noise of variable j, in its deviations, (n,): each row predicted from the others."""
-    fitted = predictor(fit.theta, Target(X[rows], X[rows, j], noise[rows, j]))
-    E = np.empty(len(X))
+def _noises(every: Target, rows: NDArray[np.intp], fit: Fit) -> Matrix:
+    """The noise of a variable, in its deviations, (n,): each row predicted from the others."""
+    fitted = predictor(fit.theta, every.part(rows))
+    E = np.empty(len(every.y))
     E[rows] = fitted.noises()
-    others = np.setdiff1d(np.arange(len(X)), rows)
-    for part in np.array_split(others, len(others) // len(rows) + 1):
-        E[part] = fitted.noises_of(X[part], X[part, j], noise[part, j])
+    others = np.setdiff1d(np.arange(len(E)), rows)
+    for some in np.array_split(others, len(others) // len(rows) + 1):
+        E[some] = fitted.noises_of(every.part(some))
     return E

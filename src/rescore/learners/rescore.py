@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
@@ -14,7 +15,8 @@ from rescore.protocols import Weighting
 from rescore.tables.table import TableLike
 from rescore.validation import check_choice, check_integer, check_number, check_seed
 from rescore.weightings import LOSSES, Exact, InversePropensity, Uniform
-from rescore.weightings.balanced import Balanced, Precision
+from rescore.weightings.balanced import Balanced
+from rescore.weightings.precision import Precision
 
 WEIGHTINGS = (
     "auto",
@@ -48,11 +50,12 @@ class ReScore(StructureLearner):
         mechanisms and differ in noise or level, and weighs every cell by the precision of its
         group; rows of another model are set aside.  "balanced" weighs whole rows, so that groups
         whose noise differs are balanced.  "precision" weighs cells by the precision of groups
-        found in the learner's own residuals.  Rows that look alike keep equal weights.  "exact"
-        gives the rows that fit worst the ceiling of the box, "neural" lets the paper's network
-        learn them.  "auto" is exact if ``tau`` is given, otherwise what suits the learner:
-        environments with linear ones, precision with additive ones, Gaussian processes and
-        `NotearsMLP`, balanced with others.
+        found in the learner's own residuals; around `Additive` and `GaussianProcess` also of
+        groups that differ in level, where these describe the table better.  Rows that look alike
+        keep equal weights.  "exact" gives the rows that fit worst the ceiling of the box, "neural"
+        lets the paper's network learn them.  "auto" is exact if ``tau`` is given, otherwise what
+        suits the learner: environments with linear ones, precision with additive ones, Gaussian
+        processes and `NotearsMLP`, balanced with others.
         "uniform" is the plain learner, also around weights of your own in ``sample_weight``.
         "inverse-propensity" gives every group the same weight in all; it needs ``groups``.  Or a
         Weighting such as ``rescore.weightings.Exact(tau=0.2)``.
@@ -119,7 +122,7 @@ class ReScore(StructureLearner):
         if chosen == "auto":
             chosen = learner.automatic_weighting if tau is None else "exact"
         if chosen in OF_WHOLE_FITS:
-            return _of_whole_fits(chosen, tau)
+            return _of_whole_fits(chosen, tau, learner.levels_of_groups)
         if chosen == "inverse-propensity":
             return InnerPlayer(InversePropensity())
         if chosen == "uniform":
@@ -150,9 +153,9 @@ class ReScore(StructureLearner):
         )
 
 
-def _of_whole_fits(chosen: str, tau: float | None) -> InnerPlayer:
+def _of_whole_fits(chosen: str, tau: float | None, levels: bool) -> InnerPlayer:
     """Weights that stay as they are within a fit; environments are sought before the first."""
-    kind: Any = Balanced if chosen == "balanced" else Precision
+    kind: Any = Balanced if chosen == "balanced" else partial(Precision, levels=levels)
     if chosen == "environments":
         from rescore.weightings.environments import Environments  # imports numba: only if asked for
 

@@ -138,7 +138,7 @@ class Sums(NamedTuple):
     scatter: Matrix  # (K, p, p), sums of squares around the means
     overlap: Matrix  # (K, K), sums of products of memberships
     likelihood: Matrix  # (), of all rows
-    squares: Matrix  # (K, d), sums of squared residuals, where the rule looks at them
+    squares: Matrix  # (K, 2 d), sums of squared residuals, and of residuals, if a rule looks there
 
     def scaled(self, by: float) -> "Sums":
         """As if every row weighed so many times as much."""

@@ -10,10 +10,14 @@ costs one factorisation.
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from rescore.moments import Matrix
+from rescore.moments import Matrix, Weights
+from rescore.protocols import Problem
+from rescore.solvers.gaussian_inputs import Inputs, relative_noise
+from rescore.solvers.gaussian_orders import spread_rows
 
 RIDGE = 1e-3  # of a row that counts as one, beside a kernel of one
 LEAST_RIDGE = 1e-9  # of rows that count as many: nearby ones make the kernel matrix singular
+ENOUGH = 1000  # rows: its time grows with their cube
 
 
 def curvature(X: Matrix, counts: Matrix) -> Matrix:
@@ -63,3 +67,23 @@ def by_curvature(X: Matrix, counts: Matrix) -> list[int]:
         spread = np.average(np.square(H - np.average(H, axis=0, weights=counts)), 0, counts)
         last.append(left.pop(int(np.argmin(spread))))
     return left + last[::-1]
+
+
+def curvature_order(
+    problem: Problem, w: Weights, inputs: Inputs, *, standard: bool, most: int = ENOUGH
+) -> list[int]:
+    """The table's columns by curvature, in standard units or in its own, on so many rows at most.
+
+    Examples
+    --------
+    >>> from rescore.solvers.gaussian_inputs import prepare
+    >>> cause, noise = np.random.default_rng(0).normal(size=(2, 300))
+    >>> problem = Problem.unconstrained(np.c_[np.sin(2 * cause) + noise, cause])
+    >>> curvature_order(problem, problem.prior, prepare(problem), standard=True)
+    [1, 0]
+    """
+    rows = spread_rows(len(inputs.X), most)
+    deviation = inputs.deviation[inputs.columns]
+    units = np.ones(len(deviation)) if standard else deviation / deviation.max()
+    counts = (1 / relative_noise(problem, w, inputs)[rows]).mean(axis=1)
+    return [int(inputs.columns[v]) for v in by_curvature(inputs.X[rows] * units, counts)]

@@ -1,6 +1,9 @@
 """The covariance of a Gaussian process with a relevance per input: its factor, slopes, information.
 
-    C = K + v D,    K_ab = A exp(−½ Σ_i ρ_i (x_ai − x_bi)²),    D = diag(1 / precision)
+    C = K + P Pᵀ + v D,    K_ab = A exp(−½ Σ_i ρ_i (x_ai − x_bi)²),    D = diag(1 / precision)
+
+P Pᵀ is there where rows belong to groups, P being who belongs to which (n, K): each group has a
+level of its own, of a deviation of one before anything is seen.
 
 The information is estimated from the data themselves and a few rows drawn from the model:
 ½ qᵢᵀ C⁻¹ qⱼ with qᵢ = (∂C/∂θᵢ) C⁻¹ y, whose mean is ½ tr(C⁻¹ ∂ᵢC C⁻¹ ∂ⱼC).  It takes matrices
@@ -24,6 +27,12 @@ class Target(NamedTuple):
     X: NDArray[np.float32]
     y: NDArray[np.float32]
     noise: Matrix  # (n,), one where a row counts as one row
+    groups: Matrix | None = None  # (n, K) memberships, where levels differ between groups
+
+    def part(self, rows: NDArray[np.intp] | slice) -> "Target":
+        """Some of the rows."""
+        groups = None if self.groups is None else self.groups[rows]
+        return Target(self.X[rows], self.y[rows], self.noise[rows], groups)
 
 
 def kernel(theta: Matrix, X: NDArray[Any], Y: NDArray[Any], dtype: Any = np.float64) -> Any:
@@ -49,7 +58,7 @@ def kernel(theta: Matrix, X: NDArray[Any], Y: NDArray[Any], dtype: Any = np.floa
 
 
 class Factored(NamedTuple):
-    """The covariance C = K + v D, factored, and the evidence that it gives."""
+    """The covariance C = K + P Pᵀ + v D, factored, and the evidence that it gives."""
 
     K: Any
     factor: Any  # lower triangle
@@ -62,7 +71,7 @@ def factored(theta: Matrix, target: Target, dtype: Any = np.float32) -> Factored
     from scipy.linalg import lapack
 
     K = kernel(theta, target.X, target.X, dtype)
-    factor, logdet = lower_factor(K, theta, target.noise)
+    factor, logdet = lower_factor(K, theta, target.noise, target.groups)
     if factor is None:
         return factored(theta, target, np.float64) if dtype == np.float32 else None
     y = target.y.astype(dtype)
@@ -71,11 +80,16 @@ def factored(theta: Matrix, target: Target, dtype: Any = np.float32) -> Factored
     return Factored(K, factor, dual, float(y @ dual) / 2 + logdet)
 
 
-def lower_factor(R: Any, theta: Matrix, noise: Matrix) -> tuple[Any, float]:
-    """The Cholesky factor of K + v D and half its log-determinant; None where there is none."""
+def lower_factor(
+    R: Any, theta: Matrix, noise: Matrix, groups: Matrix | None = None
+) -> tuple[Any, float]:
+    """The Cholesky factor of C and half its log-determinant; None where there is none."""
     from scipy.linalg import lapack
 
     C = np.array(R.T, order="F")  # R is symmetric: this way the numbers stay as they lie
+    if groups is not None:
+        P = groups.astype(C.dtype)
+        C += (P @ P.T).T
     diagonal = np.diag_indices(len(C))
     C[diagonal] += (np.exp(theta[-1]) * noise + JITTER * np.exp(theta[-2])).astype(C.dtype)
     factorise = lapack.spotrf if C.dtype == np.float32 else lapack.dpotrf

@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rescore.moments import Matrix
-from rescore.protocols import Mask
+from rescore.moments import Matrix, Weights
+from rescore.protocols import Mask, Problem
 from rescore.solvers.gaussian_covariance import Target
+from rescore.solvers.gaussian_inputs import Inputs, memberships, relative_noise
 from rescore.solvers.gaussian_parents import STEPS, worths
 from rescore.solvers.relevance import ENTRY, Fit, Prior, cost, fresh, maximise
 
@@ -42,13 +43,29 @@ class Costs:
     allowed: Mask  # (d, d)
     prior: Prior = field(default_factory=Prior)
     thorough: bool = True  # fits are tried from more than one start
+    groups: Matrix | None = None  # (n, K) memberships, where levels differ between groups
     known: dict[tuple[int, frozenset[int]], Fit] = field(default_factory=dict)
     trials: dict[tuple[int, bytes], dict[np.intp, float]] = field(default_factory=dict)
     refused: dict[tuple[int, bytes], Mask] = field(default_factory=dict)
 
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        w: Weights,
+        inputs: Inputs,
+        rows: NDArray[np.intp] | slice,
+        prior: Prior,
+        thorough: bool = True,
+    ) -> "Costs":
+        """Of these among the distinct rows, each as much as it counts."""
+        noise, groups = relative_noise(problem, w, inputs)[rows], memberships(w, inputs)
+        groups = None if groups is None else groups[rows]
+        return cls(inputs.X[rows], noise, inputs.inward(problem.allowed), prior, thorough, groups)
+
     def target(self, j: int) -> Target:
         """Variable j, to be explained."""
-        return Target(self.X, self.X[:, j], self.noise[:, j])
+        return Target(self.X, self.X[:, j], self.noise[:, j], self.groups)
 
     def fit(
         self, j: int, before: Iterable[int], near: Fit | None = None, start: Fit | None = None

@@ -146,7 +146,7 @@ def worths(target: Target, fit: Fit, prior: Prior, enough: float = np.inf) -> Ma
     for every in (*PARTS, 1) if enough < np.inf else (1,):
         if every > 1 and len(target.y) < every * FEWEST:
             continue
-        part = Target(target.X[::every], target.y[::every], target.noise[::every])
+        part = target.part(slice(None, None, every))
         whole = cost(fit.theta, part, prior) if every > 1 and len(unclear) else fit.cost
         for i in unclear:
             theta = fit.theta.copy()

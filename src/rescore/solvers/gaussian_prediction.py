@@ -1,9 +1,8 @@
 """What a Gaussian process says about rows: those it was fitted to, left out, and others."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rescore.moments import Matrix
 from rescore.solvers.gaussian_covariance import Target, half_inverse, kernel, lower_factor
@@ -25,17 +24,26 @@ class Predictor(NamedTuple):
         """What each row leaves when it is predicted from the others, (n,)."""
         return self.dual / np.diag(self.inverse)
 
+    def level(self) -> float:
+        """That of the groups' rows together, which the function does not hold."""
+        P = self.target.groups
+        return 0.0 if P is None else float((P @ (P.T @ self.dual)).mean())
+
     def noises(self) -> Matrix:
         """The same shrunk to the deviation of the noise: a function less certain is no noise."""
         size = np.exp(self.theta[-1]) * self.target.noise
         return self.left_out() * np.sqrt(np.minimum(size * np.diag(self.inverse), 1.0))
 
-    def noises_of(self, X: NDArray[Any], y: NDArray[Any], noise: Matrix) -> Matrix:
-        """That of other rows X with values y and relative noise variances, (n,)."""
-        R = kernel(self.theta, X, self.target.X)
-        unsure = np.exp(self.theta[-2]) - ((R @ self.inverse) * R).sum(axis=1)
-        size = np.exp(self.theta[-1]) * noise
-        return (y - R @ self.dual) * np.sqrt(size / (size + np.maximum(unsure, 0.0)))
+    def noises_of(self, other: Target) -> Matrix:
+        """That of other rows, (n,)."""
+        R = kernel(self.theta, other.X, self.target.X)
+        known = np.full(len(R), np.exp(self.theta[-2]))
+        if other.groups is not None and self.target.groups is not None:
+            R += other.groups @ self.target.groups.T
+            known += np.square(other.groups).sum(axis=1)
+        unsure = known - ((R @ self.inverse) * R).sum(axis=1)
+        size = np.exp(self.theta[-1]) * other.noise
+        return (other.y - R @ self.dual) * np.sqrt(size / (size + np.maximum(unsure, 0.0)))
 
 
 def predictor(theta: Matrix, target: Target) -> Predictor:
@@ -49,7 +57,7 @@ def predictor(theta: Matrix, target: Target) -> Predictor:
     """
     R = kernel(theta, target.X, target.X, np.float64)
     for boost in (0.0, 1e-4, 1e-2, 1.0):  # rows nearly repeated with hardly any noise
-        factor, _ = lower_factor(R, theta, target.noise + boost)
+        factor, _ = lower_factor(R, theta, target.noise + boost, target.groups)
         if factor is not None:
             break
     half = half_inverse(factor)

@@ -1,6 +1,6 @@
 """Gaussian processes with a relevance for every input, by the evidence of a variable's rows.
 
-    y ~ N(0, K + v D),    K_ab = A exp(−½ Σ_i ρ_i (x_ai − x_bi)²),    D = diag(1 / precision)
+    y ~ N(0, K + P Pᵀ + v D),    K_ab = A exp(−½ Σ_i ρ_i (x_ai − x_bi)²),    D = diag(1 / precision)
 
 An input whose relevance ρ_i is zero says nothing about y.  Relevances are learned by maximising
 the evidence, all inputs at once, so that causes that act only together are found together.  The
@@ -163,7 +163,28 @@ def cost(theta: Matrix, target: Target, prior: Prior = RELAXED) -> float:
 def _noise_alone(theta: Matrix, target: Target) -> float:
     """Minus the log evidence of no function at all."""
     variance = np.exp(theta[-1]) * target.noise + JITTER * np.exp(theta[-2])
-    return float((np.square(target.y) / variance + np.log(variance)).sum() / 2)
+    left = _levels(variance, target)
+    return float((target.y * left.y / variance + np.log(variance)).sum() + left.logdet) / 2
+
+
+class _Left(NamedTuple):
+    """What levels leave of y, how many of them the rows tell, and ``log |I + Pᵀ V⁻¹ P|``."""
+
+    y: Matrix
+    told: float
+    logdet: float
+
+
+def _levels(variance: Matrix, target: Target) -> _Left:
+    """By Woodbury: ``(V + P Pᵀ)⁻¹ y = V⁻¹ (y − P m)``, m the levels as the rows tell them."""
+    y, P = target.y.astype(np.float64), target.groups
+    if P is None:
+        return _Left(y, 0.0, 0.0)
+    scaled = P / variance[:, None]
+    H = np.eye(P.shape[1]) + P.T @ scaled
+    inverse = np.linalg.inv(H)
+    told = P.shape[1] - float(np.trace(inverse))
+    return _Left(y - P @ (inverse @ (scaled.T @ y)), told, float(np.linalg.slogdet(H)[1]))
 
 
 def nothing(target: Target, prior: Prior) -> Fit:
@@ -176,10 +197,11 @@ def nothing(target: Target, prior: Prior) -> Fit:
     [ 0.   -0.04 -0.04]
     """
     d, n = target.X.shape[1], len(target.y)
-    squares = float((np.square(target.y) / target.noise).sum()) / 2
     at = TYPICAL
     for _ in range(STEPS_ALONE):
-        slope = n / 2 - squares * np.exp(-at) + (at - TYPICAL) / SPREAD**2
+        left = _levels(np.exp(at) * target.noise, target)
+        squares = float((np.square(left.y) / target.noise).sum()) / 2
+        slope = (n - left.told) / 2 - squares * np.exp(-at) + (at - TYPICAL) / SPREAD**2
         at -= np.clip(slope / (squares * np.exp(-at) + 1 / SPREAD**2), -LONGEST, LONGEST)
     at = float(np.clip(at, *LOGS[1]))
     theta = np.r_[np.zeros(d), np.clip(at + prior.ratio, *LOGS[0]), at]

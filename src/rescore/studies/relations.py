@@ -13,12 +13,12 @@ import numpy as np
 
 from rescore.fitting import Preparation
 from rescore.graph.dag import topological_order
-from rescore.learners.additive import SmoothSearch
 from rescore.moments import Matrix, evenly_spaced, standardised
 from rescore.protocols import Problem
 from rescore.solvers.noise import Sample, explanations, shape_gains
 from rescore.solvers.order_search import Ordered
 from rescore.solvers.smooth_features import FEATURES, Basis
+from rescore.solvers.smooth_search import SmoothSearch
 from rescore.tables.findings import Finding
 from rescore.tables.table import Table
 

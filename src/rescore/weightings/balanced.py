@@ -1,22 +1,17 @@
-"""Groups of rows whose noise differs, in what a learner leaves: rows or cells weighted by them.
+"""Rows weighted so that groups whose noise differs, in what a learner leaves, are balanced.
 
-`Balanced` weights rows: informative groups are balanced, plain noise is given the floor.
-`Precision` weights cells, as precise as their group's noise:
-
-    e_ij ~ N(0, v_kj)  for rows i of group k,    w_ij ∝ Σ_k P(k | i) / v_kj
-
-Both are for learners whose functions are theirs alone, so that groups can only be seen in what
-they leave.
+Informative groups are balanced, plain noise is given the floor.  For learners whose functions are
+theirs alone, so that groups can only be seen in what they leave.
 """
 
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from rescore.moments import Cells, Matrix, Weights
+from rescore.moments import Matrix
 from rescore.protocols import Losses, Mask, Problem
 from rescore.validation import check_integer, check_number
 from rescore.weightings.groups import Groups, find_groups
@@ -26,7 +21,6 @@ LARGER = 1.5  # ratio of variances from which a group's noise counts as larger t
 FARTHEST = 100.0  # factor by which balancing may change the share of a group
 PULL = 1e-3  # towards the shares as they are
 TINY = 1e-300
-ROUNDS = 3  # of groups and graph in turn, where cells are weighted
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +52,7 @@ class GroupWeights:
     def explained(self) -> dict[str, Any]:
         """The decision as plain data, and as a sentence."""
         rows = self.problem.row_counts() @ self.groups.membership
-        return _told(self.groups, self.noise, self.w @ self.groups.membership, rows)
+        return told(self.groups, self.noise, self.w @ self.groups.membership, rows)
 
 
 @dataclass(frozen=True)
@@ -191,101 +185,21 @@ def unevenness(q: Matrix, variance: Matrix, share: Matrix) -> tuple[float, Matri
     return float(value), slope
 
 
-class Seen(NamedTuple):
-    """The groups of rows, which of them are plain noise, the weights, and how often they moved."""
-
-    groups: Groups
-    noise: Mask  # (K,)
-    weights: Weights
-    rows: Matrix  # (K,) rows of each group
-    rounds: int
-
-
-@dataclass(frozen=True)
-class Precision:
-    """Cells weighted by the precision of their group's noise; rows that look alike keep theirs.
-
-    After every whole fit, zero-mean groups are found in its residuals (as many as BIC supports).
-    A group whose noise is larger nearly everywhere is plain noise and hardly counts.
+def told(
+    G: Groups, noise: Mask, after: Matrix, rows: Matrix, what: str = "noise"
+) -> dict[str, Any]:
+    """The decision as plain data, and as a sentence that says what differs.
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> scale = np.where(np.arange(400)[:, None] < 300, [1.0, 0.1, 1.0], [0.1, 1.0, 1.0])
-    >>> losses = (rng.normal(size=(400, 3)) * scale) ** 2
-    >>> problem, player = Problem.unconstrained(np.sqrt(losses)), Precision()
-    >>> w, seen = player.step(problem, lambda: losses, player.init(400, 3))
-    >>> w.shape, bool(np.asarray(w)[0, 1] > 5 * np.asarray(w)[0, 0])
-    ((400, 3), True)
+    >>> two = Groups(np.array([0.8, 0.2]), np.ones((2, 1)), np.ones((5, 2)), 0.0, 0.0)
+    >>> shares = np.array([0.5, 0.5]), np.array([4.0, 1.0])
+    >>> print(told(two, np.array([False, False]), *shares)["summary"])
+    The rows fall into 2 groups whose noise differs:
+        80% of the rows with 50% of the weight, 20% of the rows with 50% of the weight.
     """
-
-    tau: float = 1e-4
-    most_groups: int = 4
-
-    def __post_init__(self) -> None:
-        check_number("tau", self.tau, above=0, at_most=1)
-        check_integer("most_groups", self.most_groups, at_least=1)
-
-    def init(self, n: int, d: int) -> Seen | None:
-        """Nothing known yet."""
-        return None
-
-    def step(
-        self, problem: Problem, losses: Losses, state: Seen | None
-    ) -> tuple[Weights, Seen | None]:
-        """The groups in the residuals of this fit, and every cell by its group's precision."""
-        if self.tau == 1:
-            return problem.prior, None
-        if state is not None and state.rounds == ROUNDS:
-            return state.weights, state
-        counts = problem.row_counts()
-        groups = find_groups(losses(), counts, self.most_groups)
-        noise = plain_noise(groups, NOISE_SHARE)
-        w = cell_weights(problem, groups, noise, self.tau)
-        seen = Seen(
-            groups, noise, w, counts @ groups.membership, 1 + (state.rounds if state else 0)
-        )
-        return w, seen
-
-    def explain(self, state: Seen | None) -> dict[str, Any]:
-        """Groups, their shares of the weight before and after, variances, rows taken as noise."""
-        if state is None:
-            return {}
-        told = _told(state.groups, state.noise, _after(state.weights), state.rows)
-        return told | {"variance": state.groups.variance.tolist()}
-
-
-def cell_weights(problem: Problem, groups: Groups, noise: Mask, tau: float) -> Weights:
-    """``w_ij ∝ s_i Σ_k P_ik / v_kj``, scaled to sum to d; the prior's own for one group.
-
-    Examples
-    --------
-    >>> two = Groups(np.full(2, 0.5), np.array([[1.0], [4.0]]), np.eye(2), 0.0, 0.0)
-    >>> problem = Problem.unconstrained(np.array([[1.0], [2.0]]))
-    >>> np.asarray(cell_weights(problem, two, np.array([False, False]), 0.01))
-    array([[0.8],
-           [0.2]])
-    """
-    if groups.count == 1:
-        return problem.prior
-    M = groups.membership * problem.prior[:, None]
-    precision = 1 / np.maximum(groups.variance, np.finfo(float).tiny)
-    typical = np.exp(np.log(precision[~noise]).mean())
-    precision = np.clip(np.where(noise[:, None], tau, precision / typical), tau, 1 / tau)
-    return Cells(M, precision * precision.shape[1] / (M.sum(axis=0) @ precision).sum())
-
-
-def _after(w: Weights) -> Matrix:
-    """The groups' shares of the weight in all variables together."""
-    if not isinstance(w, Cells):
-        return np.ones(1)
-    return w.membership.sum(axis=0) * w.precision.sum(axis=1) / w.precision.shape[1]
-
-
-def _told(G: Groups, noise: Mask, after: Matrix, rows: Matrix) -> dict[str, Any]:
-    """The decision as plain data, and as a sentence."""
     return {
-        "summary": _summary(G, after, noise),
+        "summary": _summary(G, after, noise, what),
         "groups": G.count,
         "share_before": G.share.tolist(),
         "share_after": after.tolist(),
@@ -294,11 +208,11 @@ def _told(G: Groups, noise: Mask, after: Matrix, rows: Matrix) -> dict[str, Any]
     }
 
 
-def _summary(G: Groups, after: Matrix, noise: Mask) -> str:
+def _summary(G: Groups, after: Matrix, noise: Mask, what: str) -> str:
     if G.count == 1:
         return "The rows look alike: all keep the weight they had."
     shares = ", ".join(
         f"{before:.0%} of the rows with {then:.0%} of the weight" + " (taken as noise)" * bool(bad)
         for before, then, bad in zip(G.share, after, noise, strict=True)
     )
-    return f"The rows fall into {G.count} groups whose noise differs: {shares}."
+    return f"The rows fall into {G.count} groups whose {what} differs: {shares}."

@@ -96,7 +96,7 @@ class Environments:
         if self.tau == 1:
             return problem.prior, None
         if state is None:
-            found = self._start(problem)
+            found = self.first(problem)
         elif state.mixture.count == 1 or state.regrouped == ROUNDS:
             found = state
         else:
@@ -112,8 +112,10 @@ class Environments:
         """Groups, their levels and variances, what is set aside, mechanisms of their own."""
         return {} if state is None else _told(state)
 
-    def _start(self, problem: Problem) -> Found:
-        """The likelier end of two ways: from the graph of all rows, and from no graph at all.
+    def first(self, problem: Problem) -> Found:
+        """Before any learner's fit: the likelier end of two ways.
+
+        From the graph of all rows, and from no graph at all.
 
         Groups that differ in their levels alone make edges between variables that are unrelated
         in each of them, and hide behind these edges.

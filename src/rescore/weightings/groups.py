@@ -118,8 +118,12 @@ def maximised(squares: Matrix, mass: Matrix, pooled: Matrix) -> tuple[Matrix, Ma
     return size[:, 0] / mass.sum(), (variance * size + pooled) / (size + 1)
 
 
-def expected(losses: Matrix, share: Matrix, variance: Matrix) -> tuple[Matrix, Matrix]:
+def expected(
+    losses: Matrix, share: Matrix, variance: Matrix, shifted: Matrix | float = 0.0
+) -> tuple[Matrix, Matrix]:
     """Membership (K, n), and the log-likelihood of every row (n,).
+
+    ``shifted`` (K, n) is what levels add to the log-densities of groups without.
 
     Examples
     --------
@@ -128,6 +132,7 @@ def expected(losses: Matrix, share: Matrix, variance: Matrix) -> tuple[Matrix, M
            [0.03, 1.  ]])
     """
     density = (-0.5 / variance) @ losses.T
+    density += shifted
     density += (np.log(share) - 0.5 * np.log(variance).sum(axis=1))[:, None]
     top = density.max(axis=0)
     density -= top

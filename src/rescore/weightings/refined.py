@@ -15,9 +15,10 @@ from rescore.protocols import Losses, Mask, Problem, Weighting
 from rescore.scanning.digest import Digest
 from rescore.scanning.statistics import Rule, Sums, scatters
 from rescore.weightings import groups as variances
-from rescore.weightings.balanced import NOISE_SHARE, Precision, Seen, cell_weights, plain_noise
+from rescore.weightings.balanced import NOISE_SHARE, plain_noise
 from rescore.weightings.environments import Environments, Found, cells_of
 from rescore.weightings.mixture import Mixture
+from rescore.weightings.precision import Precision, Seen, cell_weights
 from rescore.weightings.regimes import Mechanisms, expected, mechanisms
 
 if TYPE_CHECKING:
@@ -63,17 +64,27 @@ class ByMechanisms:
 
 @dataclass(frozen=True, eq=False)
 class ByResiduals:
-    """Who belongs to groups that differ in the noise around functions: a rule for any rows."""
+    """Who belongs to groups that differ in noise or level around functions: a rule for any rows."""
 
     equations: Equations
     share: Matrix  # (K,)
     variance: Matrix  # (K, d)
+    level: Matrix  # (K, d)
 
     def __call__(self, X: Matrix, room: Matrix | None = None) -> tuple[Matrix, Matrix, Matrix]:
-        """Memberships, log-likelihoods, and squared residuals."""
-        squares = np.square(X - self.equations.predict(X))
-        P, logs = variances.expected(squares, self.share, self.variance)
-        return P.T, logs, squares
+        """Memberships, log-likelihoods, and squared residuals beside residuals."""
+        looks = looked_at(X, self.equations)
+        squares, left = np.hsplit(looks, 2)
+        slope = self.level / self.variance
+        shifted = slope @ left.T - (slope * self.level).sum(axis=1)[:, None] / 2
+        P, logs = variances.expected(squares, self.share, self.variance, shifted)
+        return P.T, logs, looks
+
+
+def looked_at(X: Matrix, equations: Equations) -> Matrix:
+    """Squared residuals beside residuals, (n, 2 d)."""
+    E = X - equations.predict(X)
+    return np.hstack((np.square(E), E))
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,17 +131,21 @@ class OfResiduals:
     """How `Precision` goes on from a sample to all rows."""
 
     weighting: Precision
+    levels: bool  # whether these differ between groups
 
     @classmethod
     def of(cls, weighting: Precision, start: "Result") -> "OfResiduals":
         """From what was found in the sample."""
-        return cls(weighting)
+        return cls(weighting, "level" in start.weighting)
 
     def rule(self, problem: Problem, found: "Result", sums: Sums) -> Rule:
-        """Of groups with these squared residuals, around the functions found."""
-        pooled = np.maximum(sums.squares.sum(axis=0) / sums.mass.sum(), 1e-300)
-        parts = variances.maximised(sums.squares, sums.mass, pooled)
-        return ByResiduals(found.equations, *parts)
+        """Of groups with these residuals around the functions found."""
+        squares, left = np.hsplit(sums.squares, 2)
+        pooled = np.maximum(squares.sum(axis=0) / sums.mass.sum(), 1e-300)
+        mass = np.maximum(sums.mass[:, None], 1e-300)
+        level = left / mass if self.levels else np.zeros_like(left)
+        parts = variances.maximised(squares - mass * np.square(level), sums.mass, pooled)
+        return ByResiduals(found.equations, *parts, level)
 
     def weigh(self, problem: Problem, found: "Result", rule: Any) -> Given:
         """Every cell by its group's precision, and what to tell."""
@@ -140,7 +155,8 @@ class OfResiduals:
         groups = variances.Groups(rule.share, rule.variance, P, float(sums.likelihood), 0.0)
         noise = plain_noise(groups, NOISE_SHARE)
         weights = cell_weights(problem, groups, noise, self.weighting.tau)
-        told = self.weighting.explain(Seen(groups, noise, weights, sums.mass, 1))
+        level = rule.level if self.levels else None
+        told = self.weighting.explain(Seen(groups, noise, weights, sums.mass, 1, level))
         return Given(weights, told, self.weighting.tau)
 
 
@@ -163,7 +179,8 @@ def first_sums(rows: Digest, start: "Result") -> Sums:
     assert isinstance(start.weights, Cells)
     P = start.weights.membership * len(rows.matrix())  # with what the caller says of the rows
     parts = scatters(rows.matrix(), P)
-    return Sums(*parts, P.T @ P, np.zeros(()), P.T @ start.losses)
+    looks = looked_at(rows.matrix(), start.equations)
+    return Sums(*parts, P.T @ P, np.zeros(()), P.T @ looks)
 
 
 def settled(refined: Any, problem: Problem, found: "Result", sums: Sums, most: int) -> Problem:
