@@ -95,8 +95,8 @@ def test_groups_that_are_none_take_longer_to_say():
     problem = Problem.unconstrained(X)
     alike = Described(problem, np.ones((300, 1)))
     by_chance = Described(problem, np.tile(np.eye(2), (150, 1)))
-    assert alike.shorter_than(by_chance)
-    assert not by_chance.shorter_than(alike)
+    assert alike.shortest_of([by_chance])
+    assert not by_chance.shortest_of([alike])
 
 
 def test_cells_say_how_levels_differ_and_stay():

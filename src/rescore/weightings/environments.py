@@ -80,6 +80,7 @@ class Environments:
 
     tau: float = 1e-4
     most_groups: int = 12
+    mechanisms: bool = True  # whether groups may have some of their own
 
     def __post_init__(self) -> None:
         check_number("tau", self.tau, above=0, at_most=1)
@@ -130,6 +131,8 @@ class Environments:
         if found.mixture.count == 1:
             graph = _of_any_noise(problem, graph)
             found = min(found, _one_group(problem, graph.edges), key=lambda one: one.cost)
+        if not self.mechanisms:
+            return found
         return self._least_changed(problem, *self._with_regimes(problem, found, graph))
 
     def _follow(self, problem: Problem, graph: Ordered, most: int) -> tuple[Found, Ordered]:
@@ -157,7 +160,9 @@ class Environments:
         aside = found.aside & ~shares_most(problem, graph.edges, groups, found.aside)
         if (aside != found.aside).any():
             graph = grouped_order_search(problem, groups, aside).best(STARTS, graph.order)
-        own, graph = own_mechanisms(problem, graph, groups, aside, nothing)
+        own = nothing
+        if self.mechanisms:
+            own, graph = own_mechanisms(problem, graph, groups, aside, nothing)
         return self._found(problem, graph.edges, found.mixture, aside, own), graph
 
     def _with_regimes(self, problem: Problem, found: Found, graph: Ordered) -> tuple[Found, Mask]:

@@ -54,7 +54,7 @@ def level_groups(problem: Problem, rival: Matrix) -> Mixture | None:
         if best is None and most > FEW_GROUPS:
             break
         found = _candidate(problem, most)
-        if found is None or not all(found.shorter_than(other) for other in others):
+        if found is None or not found.shortest_of(others):
             continue
         # Of levels either way: all rows tell how many groups, better than processes on a few.
         if best is None or found.by_functions < best.by_functions:
@@ -64,7 +64,8 @@ def level_groups(problem: Problem, rival: Matrix) -> Mixture | None:
 
 def _candidate(problem: Problem, most: int) -> "Described | None":
     """Groups around straight lines, found again in what smooth functions leave in them."""
-    first = Environments(most_groups=most).first(problem).mixture
+    mechanisms = most > FEW_GROUPS  # of their own, which take most of the time
+    first = Environments(most_groups=most, mechanisms=mechanisms).first(problem).mixture
     counts = problem.row_counts()
     left = Described(problem, first.membership).smooth.left
     found = expectation_maximisation(left, counts, first.membership)
@@ -89,16 +90,17 @@ class Described:
     >>> problem = Problem.unconstrained(X)
     >>> one, halves = np.ones((200, 1)), np.tile(np.eye(2), (100, 1))
     >>> one, two = Described(problem, one), Described(problem, halves)
-    >>> one.smooth.edges.any(), two.smooth.edges.any(), two.shorter_than(one)
+    >>> one.smooth.edges.any(), two.smooth.edges.any(), two.shortest_of([one])
     (np.True_, np.False_, True)
     """
 
     problem: Problem
     membership: Matrix
 
-    def shorter_than(self, other: "Described") -> bool:
-        """By additive functions, and by Gaussian processes."""
-        return self.by_functions < other.by_functions and self.by_processes < other.by_processes
+    def shortest_of(self, others: "list[Described]") -> bool:
+        """By additive functions, and then by Gaussian processes, which take longer."""
+        by_functions = all(self.by_functions < other.by_functions for other in others)
+        return by_functions and all(self.by_processes < other.by_processes for other in others)
 
     @cached_property
     def mixture(self) -> Mixture:
