@@ -14,7 +14,15 @@ from rescore.solvers.gaussian_covariance import (
     kernel,
 )
 from rescore.solvers.gaussian_orders import Costs
-from rescore.solvers.gaussian_parents import Parents, joint, parents, threshold, worths
+from rescore.solvers.gaussian_parents import (
+    Parents,
+    asked_of_one,
+    causes,
+    joint,
+    parents,
+    threshold,
+    worths,
+)
 from rescore.solvers.gaussian_prediction import predictor
 from rescore.solvers.lasso import inside
 from rescore.solvers.relevance import (
@@ -276,6 +284,50 @@ def test_many_causes_are_no_surprise_where_there_are_many_edges(target, theta):
     assert kept is found
     kept = joint(target, found, none, 4.0, Prior(), among=20)
     assert kept is not found
+
+
+def test_a_cause_beside_others_is_an_even_bet_where_the_prior_knows_how_relevant_causes_are():
+    """And chance is charged by the threshold where it does not."""
+    knows, least = Prior(level=3.4, spread=0.35), threshold(0.2, pairs=190)
+    assert asked_of_one(least, odds=0.3, prior=knows) == 0.3
+    assert asked_of_one(least, odds=-1.0, prior=knows) == 0
+    assert asked_of_one(least, odds=9.0, prior=knows) == least
+    straight = Prior(level=float(np.log1p(0.1 / ENTRY)), spread=1.0)  # relations hardly bend
+    assert asked_of_one(least, odds=0.3, prior=straight) == least
+
+
+def test_chance_gains_nothing_under_a_prior_that_knows():
+    """An unrelated input beside two that matter, fitted from as relevant as others are."""
+    knows = Prior(level=float(np.log1p(1 / ENTRY)), spread=0.35, width=0.4)
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(200, 3)).astype(np.float32)
+        K = np.exp(-np.square(X[:, None, :2] - X[:, :2]).sum(axis=2) / 2) + 1e-6 * np.eye(200)
+        y = np.linalg.cholesky(K) @ rng.normal(size=200) + rng.normal(size=200)
+        one, every = Target(X, (y / y.std()).astype(np.float32), np.ones(200)), np.ones(3, bool)
+        with_it = maximise(one, every, fresh(every, knows), 40, knows)
+        two = np.array([True, True, False])
+        assert maximise(one, two, fresh(two, knows), 40, knows).cost < with_it.cost
+
+
+def test_the_table_tells_the_odds_at_which_many_weak_causes_are_kept(target, theta):
+    """Joint causes that are worth little together stay where other relations have many too."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(300, 6)).astype(np.float32)
+    K = np.exp(-np.square(X[:, None] - X).sum(axis=2) / 2) + 1e-6 * np.eye(300)
+    every, prior = np.ones(6, dtype=bool), Prior(spread=0.3, width=0.3)
+
+    def relation(signal):
+        y = signal * np.linalg.cholesky(K) @ rng.normal(size=300) + rng.normal(size=300)
+        return Target(X, (y / y.std()).astype(np.float32), np.ones(300))
+
+    targets = {0: relation(3.0), 1: relation(1.2)}
+    fits = {j: maximise(one, every, fresh(every, prior), 30, prior) for j, one in targets.items()}
+    none, among = np.zeros((6, 2), dtype=bool), np.array([19, 19])
+    few, many = (causes(targets, fits, none, among, pairs, 0.2, prior) for pairs in (1000, 14))
+    for found in (few, many):
+        assert len(found[0].fit.inputs) >= 5
+    assert len(many[1].fit.inputs) > len(few[1].fit.inputs)
 
 
 def test_what_is_clear_on_a_part_of_the_rows_is_asked_no_further():

@@ -15,31 +15,24 @@ from rescore.moments import Matrix, Weights, simplest
 from rescore.protocols import Backbone, Mask, Problem, State, Status
 from rescore.solvers.curvature_orders import curvature_order
 from rescore.solvers.gaussian_covariance import Target
-from rescore.solvers.gaussian_inputs import Inputs, prepare
+from rescore.solvers.gaussian_inputs import Inputs, prepare, spread_rows
 from rescore.solvers.gaussian_orders import (
     FEW,
     Costs,
     Found,
     consistent,
+    gathered,
     improved,
-    spread_rows,
     total,
 )
-from rescore.solvers.gaussian_parents import (
-    Parents,
-    joint,
-    odds_against,
-    parents,
-    surcharge,
-    threshold,
-    worths,
-)
+from rescore.solvers.gaussian_parents import causes, threshold, worths
 from rescore.solvers.gaussian_prediction import predictor
 from rescore.solvers.relevance import Fit, Prior, fresh, learned
 from rescore.validation import check_integer, check_number, check_seed
 
 LEVELS = FEW, 1000  # rows on which orders are compared first, before all rows decide
 ROUNDS = 4  # of moves in the order on each of them, at most
+GATHERINGS = 2  # rounds of sets of causes that show themselves only together, at most
 
 
 @dataclass(eq=False, repr=False)
@@ -58,7 +51,8 @@ class GaussianProcess(Unpenalised):
     Parameters
     ----------
     false_edges : float
-        How many edges to expect by chance in the whole graph, where there are none.
+        How many edges to expect by chance in the whole graph, where there are none.  Where there
+        are many, an edge beside others is kept if it is as likely there as not.
     n_starts : int
         Proposed orders, at most five: of the log-density's curvature in standard units; of
         `Additive`; of the curvature in the units given; of networks with noise of one size in
@@ -124,6 +118,7 @@ class _Search(NamedTuple):
     w: Weights | None = None  # the weights that they belong to
     level: int = 0
     round: int = 0
+    gatherings: int = 0  # on all rows, once no variable moves any more
     worth: Matrix | None = None  # (d, d), of the final edges
 
 
@@ -134,7 +129,8 @@ class GaussianProcessBackbone:
     ``p`` is the evidence of a Gaussian process with a relevance per input (`solvers.relevance`),
     the noise variance of cell ij being ``v_j / c_ij``, c the weights in rows.  Steps: proposed
     orders, of which the best is kept; rounds of moves in the order, on more and more rows up to
-    ``most_rows``; the parents on the last of them.
+    ``most_rows``; on the last of them, sets of causes that show themselves only together, and the
+    parents.
     """
 
     false_edges: float = 0.2
@@ -171,6 +167,9 @@ class GaussianProcessBackbone:
             return self._told(search._replace(found=found, round=search.round + 1))
         if not self._last(search):
             return self._told(self._at_level(problem, w, search, search.level + 1))
+        if search.gatherings < GATHERINGS and (search.gatherings == 0 or search.found.moves > 0):
+            found = gathered(search.costs, search.found, required)
+            return self._told(search._replace(found=found, gatherings=search.gatherings + 1))
         return self._told(self._cut(problem, search, required), Status.CONVERGED)
 
     def losses(self, problem: Problem, state: State) -> Matrix:
@@ -303,31 +302,15 @@ class GaussianProcessBackbone:
         return Costs.of(problem, w, inputs, rows, prior, few)
 
     def _cut(self, problem: Problem, search: _Search, required: Mask) -> _Search:
-        """The parents that are each worth what chance would not give."""
-        least, prior = self._least(problem), self._learned(problem, search)
+        """The parents that are worth what chance would not give."""
+        fits, prior = search.found.fits, self._learned(problem, search)
+        targets = {j: search.costs.target(j) for j in fits}
         among = search.inputs.inward(problem.allowed).sum(axis=0)  # wherever the order has them
-        given = {j: (search.costs.target(j), required[:, j]) for j in search.found.fits}
-        found = {
-            j: parents(target, search.found.fits[j], needed, least, prior)
-            for j, (target, needed) in given.items()
-        }
-        odds = self._odds(problem, found, required, among)
-        worth, kept = np.zeros(required.shape), {}
-        for j, (target, needed) in given.items():
-            one = joint(target, found[j], needed, least, prior, int(among[j]), odds)
-            kept[j], worth[:, j] = one.fit, worths(target, one.fit, prior)
+        pairs = _pairs(problem)
+        found = causes(targets, fits, required, among, pairs, self.false_edges, prior)
+        kept = {j: one.fit for j, one in found.items()}
+        worth = np.column_stack([worths(targets[j], kept[j], prior) for j in range(len(kept))])
         return search._replace(found=search.found._replace(fits=kept), worth=worth)
-
-    def _odds(
-        self, problem: Problem, found: dict[int, Parents], required: Mask, among: Any
-    ) -> float:
-        """Against an edge between two variables, as the parents tell that are certain anyway."""
-        edges, least = int(required.sum()), self._least(problem)
-        for j, one in found.items():
-            k = one.number(required[:, j])
-            if one.together > least + surcharge(k, int(among[j]), np.inf):
-                edges += k
-        return odds_against(edges, _pairs(problem), self.false_edges)
 
 
 def _pairs(problem: Problem) -> int:

@@ -12,8 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from rescore.moments import Matrix, Weights
 from rescore.protocols import Problem
-from rescore.solvers.gaussian_inputs import Inputs, relative_noise
-from rescore.solvers.gaussian_orders import spread_rows
+from rescore.solvers.gaussian_inputs import Inputs, relative_noise, spread_rows
 
 RIDGE = 1e-3  # of a row that counts as one, beside a kernel of one
 LEAST_RIDGE = 1e-9  # of rows that count as many: nearby ones make the kernel matrix singular

@@ -90,3 +90,16 @@ def shares(M: Matrix, inputs: Inputs) -> Matrix:
     """
     P = np.column_stack([np.bincount(inputs.distinct, part) for part in M.T])
     return P / np.maximum(P.sum(axis=1, keepdims=True), TINY)
+
+
+def spread_rows(n: int, most: int) -> NDArray[np.intp]:
+    """So many of n rows at most, drawn at random, always the same, in their order.
+
+    Examples
+    --------
+    >>> spread_rows(3, most=5)
+    array([0, 1, 2])
+    """
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).permutation(n)[:most])

@@ -17,6 +17,7 @@ from rescore.protocols import Mask, Problem
 from rescore.solvers.gaussian_covariance import Target
 from rescore.solvers.gaussian_inputs import Inputs, memberships, relative_noise
 from rescore.solvers.gaussian_parents import STEPS, worths
+from rescore.solvers.gaussian_sets import Pairs, likely_set
 from rescore.solvers.relevance import ENTRY, Fit, Prior, cost, fresh, maximise
 
 ROUGH = 0.3  # log evidence: steps that promise less are not taken while inputs are looked for
@@ -75,7 +76,7 @@ class Costs:
         From a fit on neighbouring predecessors, from one on other rows, or from nothing, which
         is tried too where there is something new: what was found without it may be a makeshift.
         """
-        candidates = self._candidates(j, before)
+        candidates = self.candidates(j, before)
         key = j, frozenset(np.flatnonzero(candidates).tolist())
         if key not in self.known:
             self.known[key] = self._fit(j, candidates, near, start)
@@ -100,11 +101,11 @@ class Costs:
     ) -> bool:
         """Whether a fresh fit is worth its time."""
         if near is None:  # where fewer rows showed little, more of them may show much at once
-            return self._makeshift(j, found)
+            return self.makeshift(j, found)
         new = self._promising(j, candidates, near).any()
-        return self.thorough and bool(new) and start is None and self._makeshift(j, found)
+        return self.thorough and bool(new) and start is None and self.makeshift(j, found)
 
-    def _makeshift(self, j: int, fit: Fit) -> bool:
+    def makeshift(self, j: int, fit: Fit) -> bool:
         """Whether the inputs show so little that others may show more."""
         return self.fit(j, ()).cost - fit.cost < LITTLE * max(len(fit.inputs), 1)
 
@@ -120,7 +121,7 @@ class Costs:
             return promising
         key = j, fit.theta.tobytes()
         tried = self.trials.setdefault(key, {})
-        for i in np.flatnonzero(out & ~promising) if self._makeshift(j, fit) else ():
+        for i in np.flatnonzero(out & ~promising) if self.makeshift(j, fit) else ():
             if i not in tried:
                 theta = fit.theta.copy()
                 theta[i] = self.prior.relevance
@@ -140,7 +141,8 @@ class Costs:
             return False
         return not self._promising(j, candidates, near).any()
 
-    def _candidates(self, j: int, before: Iterable[int]) -> Mask:
+    def candidates(self, j: int, before: Iterable[int]) -> Mask:
+        """The allowed ones among its predecessors, (d,)."""
         candidates = np.zeros(len(self.allowed), dtype=bool)
         candidates[list(before)] = True
         return candidates & self.allowed[:, j]
@@ -194,6 +196,25 @@ class Costs:
             v: self.fit(v, order[:k], start=None if start is None else start[v])
             for k, v in enumerate(order)
         }
+
+    def acting_together(self, j: int, candidates: Mask, pairs: Pairs, present: Fit) -> Fit:
+        """A fit on the set of candidates that explains j best, however little each of them shows.
+
+        The present one where that set promises clearly less.
+        """
+        nothing = self.fit(j, ())
+        chosen, promised = likely_set(self.target(j), candidates, pairs, self.prior)
+        if promised < nothing.cost - present.cost - DOUBT:
+            return present
+        start = fresh(chosen, self.prior)
+        start[:-2][chosen] = self.prior.relevance
+        stake = np.where(chosen, np.inf, 0.0)
+        return self._settled(j, nothing._replace(theta=start, stake=stake))
+
+    def remember(self, j: int, before: Iterable[int], fit: Fit) -> None:
+        """A fit on these predecessors found in another way, if none is known to cost less."""
+        key = j, frozenset(np.flatnonzero(self.candidates(j, before)).tolist())
+        self.known[key] = min(fit, self.known.get(key, fit), key=lambda one: one.cost)
 
 
 def _without(fit: Fit, lost: Mask) -> Fit:
@@ -308,12 +329,7 @@ def _put_off(costs: Costs, order: Order, fits: Fits, v: int) -> list[_Move]:
 
 def _reordered(costs: Costs, order: Order, fits: Fits, new: Order) -> _Move:
     """A new order; only variables with other predecessors are asked again."""
-    old = _predecessors(order)
-    changed = {
-        u: costs.fit(u, before, fits[u])
-        for u, before in _predecessors(new).items()
-        if set(before) != set(old[u])
-    }
+    changed = {u: costs.fit(u, before, fits[u]) for u, before in _others(order, new).items()}
     return _Move(new, sum(fits[u].cost - fit.cost for u, fit in changed.items()), changed)
 
 
@@ -333,6 +349,57 @@ def _confirmed(costs: Costs, found: Found, guess: _Move) -> _Move:
     return _Move(guess.order, gain, changed)
 
 
+def gathered(costs: Costs, found: Found, required: Mask) -> Found:
+    """One round: every variable whose inputs show little is asked for a set that acts together.
+
+    Among all others, wherever the order has them, or among those that it does not lead to; it goes
+    behind them, alone or with what it leads to.
+    """
+    order, fits, moves = found.order, dict(found.fits), 0
+    pairs = Pairs.of(costs.X, costs.prior)
+    for v in found.order:
+        if not costs.makeshift(v, fits[v]):
+            continue
+        companies = dict.fromkeys([(v,), _led_to(v, order, fits)])
+        tried = [_behind(costs, order, fits, company, pairs) for company in companies]
+        pays = [move for move in tried if move.gain > PAYS and _obeys(move.order, required)]
+        if pays:
+            order, _, changed = max(pays, key=lambda move: move.gain)
+            fits, moves = fits | changed, moves + 1
+    return Found(order, fits, moves)
+
+
+def _behind(costs: Costs, order: Order, fits: Fits, company: Order, pairs: Pairs) -> _Move:
+    """The first of a company behind the set of others that acts on it together, the company too."""
+    v, k = company[0], order.index(company[0])
+    others = [u for u in order if u not in company]
+    fit = costs.acting_together(v, costs.candidates(v, others), pairs, fits[v])
+    place = max(k, *(others.index(i) + 1 for i in fit.inputs), 0)
+    lost = sum(fits[u].stake[v] for u in others[k:place] if fits[u].relevance[v] > 0)
+    gain = fits[v].cost - fit.cost
+    if gain <= PAYS or gain - lost < -DOUBT:
+        return _Move(order, -np.inf, {})
+    new = (*others[:place], *company, *others[place:])
+    costs.remember(v, others[:place], fit)
+    changed = {u: fits[u] for u in _others(order, new)} | {v: fit}
+    return _confirmed(costs, Found(order, fits), _Move(new, gain, changed))
+
+
+def _led_to(v: int, order: Order, fits: Fits) -> Order:
+    """Variable v and all that it leads to, in their order."""
+    company = [v]
+    for u in order[order.index(v) + 1 :]:
+        if ((fits[u].relevance > 0) & (fits[u].stake > IDLE))[company].any():
+            company.append(u)
+    return tuple(company)
+
+
+def _others(order: Order, new: Order) -> dict[int, Order]:
+    """The predecessors of those that have other ones in a new order."""
+    old = _predecessors(order)
+    return {u: before for u, before in _predecessors(new).items() if set(before) != set(old[u])}
+
+
 def _predecessors(order: Order) -> dict[int, Order]:
     return {v: order[:k] for k, v in enumerate(order)}
 
@@ -341,19 +408,6 @@ def _obeys(order: Order, required: Mask) -> bool:
     place = np.argsort(order)
     causes, effects = np.nonzero(required)
     return bool((place[causes] < place[effects]).all())
-
-
-def spread_rows(n: int, most: int) -> NDArray[np.intp]:
-    """So many of n rows at most, drawn at random, always the same, in their order.
-
-    Examples
-    --------
-    >>> spread_rows(3, most=5)
-    array([0, 1, 2])
-    """
-    if n <= most:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(0).permutation(n)[:most])
 
 
 def consistent(proposed: Sequence[int], required: Mask) -> Order:

@@ -7,6 +7,7 @@ much together.
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from rescore.moments import Matrix
@@ -89,20 +90,62 @@ def joint(
     prior: Prior,
     among: int,
     odds: float = np.inf,
+    one: float | None = None,
 ) -> Parents:
     """Parents that are also worth enough together; the least worthy go until they are.
 
     Of many inputs that mean nothing some fit the noise jointly, and then none can be spared, the
-    others having nothing left to say: see `surcharge`.
+    others having nothing left to say: see `surcharge`.  Each of those left must be worth ``one``,
+    by default ``least``.
     """
-    while found.number(required):
-        if found.together > least + surcharge(found.number(required), among, odds):
-            break
+    one = least if one is None else one
+    while not _pays(found, found.number(required), least, among, odds):
         chosen = (found.fit.relevance > 0) & ~required
         worst = np.argmin(np.where(chosen, found.worth, np.inf))
         theta = np.where(np.arange(len(found.fit.theta)) == worst, 0.0, found.fit.theta)
-        found = parents(target, found.fit._replace(theta=theta), required, least, prior)
+        found = parents(target, found.fit._replace(theta=theta), required, one, prior)
     return found
+
+
+def causes(
+    targets: dict[int, Target],
+    fits: dict[int, Fit],
+    required: Mask,
+    among: NDArray[np.intp],
+    pairs: int,
+    false_edges: float,
+    prior: Prior,
+) -> dict[int, Parents]:
+    """The parents of every variable, among so many (d,), at odds that the table itself tells.
+
+    The odds against an edge are first those of parents that are certain at any odds; what is worth
+    an even bet then counts too, until no more come in.
+    """
+    least = threshold(false_edges, pairs)
+
+    def odds(found: dict[int, Parents], price: float) -> float:
+        number = {j: one.number(required[:, j]) for j, one in found.items()}
+        pay = {j for j, k in number.items() if _pays(found[j], k, least, int(among[j]), price)}
+        edges = int(required.sum()) + sum(number[j] for j in pay)
+        return odds_against(edges, pairs, false_edges)
+
+    found = {j: parents(targets[j], fits[j], required[:, j], least, prior) for j in fits}
+    now = odds(found, np.inf)
+    one = asked_of_one(least, now, prior)
+    for j in fits:
+        if len(found[j].fit.inputs) < len(fits[j].inputs):
+            found[j] = parents(targets[j], fits[j], required[:, j], one, prior)
+    while (new := odds(found, now)) < now:
+        now = new
+    return {
+        j: joint(targets[j], found[j], required[:, j], least, prior, int(among[j]), now, one)
+        for j in fits
+    }
+
+
+def _pays(found: Parents, k: int, least: float, among: int, odds: float) -> bool:
+    """Whether k inputs are worth enough together."""
+    return k == 0 or found.together > least + surcharge(k, among, odds)
 
 
 def surcharge(k: int, among: int, odds: float) -> float:
@@ -123,6 +166,22 @@ def surcharge(k: int, among: int, odds: float) -> float:
         return 0.0
     sets = float(gammaln(among) - gammaln(k) - gammaln(among - k + 1))
     return min(sets, (k - 1) * max(odds, 0.0))
+
+
+def asked_of_one(least: float, odds: float, prior: Prior) -> float:
+    """What an input must be worth beside others that are there: an even bet in this table.
+
+    No more than ``least``, what chance exceeds as often as is asked for; and no less than that
+    without what the prior takes from chance already.
+
+    Examples
+    --------
+    >>> asked_of_one(4.7, odds=0.5, prior=Prior(level=3.0, spread=0.3))
+    0.5
+    >>> round(asked_of_one(4.7, odds=0.5, prior=Prior()), 1)  # that has learned nothing
+    3.9
+    """
+    return min(least, max(odds, least - prior.entrance, 0.0))
 
 
 def odds_against(edges: int, pairs: int, false_edges: float) -> float:

@@ -37,6 +37,7 @@ TYPICAL = np.log(0.5)  # and its mean: half of a deviation-one variable is noise
 LARGEST = 50.0  # relevance: features a seventh of a deviation wide
 LOGS = ((-6.0, 6.0), (-7.0, 1.0))  # bounds on log A and log v
 TOTAL = 8.0  # relevance of all inputs together, at most, at the start
+HARDLY = 0.25  # relevance of an input that hardly bends: its features are two deviations wide
 ENTRY = 0.05  # relevance of an input that joins a fit; below it steps are linear, above relative
 LONGEST = 1.5  # step, in logarithms
 STEPS_ALONE = 12  # of a fit without inputs: more than it ever takes, and they cost nothing
@@ -84,6 +85,15 @@ class Prior(NamedTuple):
     def relevance(self) -> float:
         """Of an input like others."""
         return float(ENTRY * np.expm1(self.level))
+
+    @property
+    def entrance(self) -> float:
+        """What it costs at least to fit chance, which gains most by an input that hardly bends.
+
+        Under a prior learned from inputs that matter that is more than chance can gain.
+        """
+        away = np.log1p(HARDLY / ENTRY) - self.level
+        return float(min(away, 0.0) ** 2 / self.spread**2 / 2)
 
     def value(self, theta: Matrix) -> float:
         """Minus its logarithm, up to a constant."""
@@ -163,11 +173,11 @@ def cost(theta: Matrix, target: Target, prior: Prior = RELAXED) -> float:
 def _noise_alone(theta: Matrix, target: Target) -> float:
     """Minus the log evidence of no function at all."""
     variance = np.exp(theta[-1]) * target.noise + JITTER * np.exp(theta[-2])
-    left = _levels(variance, target)
+    left = beside_levels(variance, target)
     return float((target.y * left.y / variance + np.log(variance)).sum() + left.logdet) / 2
 
 
-class _Left(NamedTuple):
+class Left(NamedTuple):
     """What levels leave of y, how many of them the rows tell, and ``log |I + Pᵀ V⁻¹ P|``."""
 
     y: Matrix
@@ -175,16 +185,16 @@ class _Left(NamedTuple):
     logdet: float
 
 
-def _levels(variance: Matrix, target: Target) -> _Left:
+def beside_levels(variance: Matrix, target: Target) -> Left:
     """By Woodbury: ``(V + P Pᵀ)⁻¹ y = V⁻¹ (y − P m)``, m the levels as the rows tell them."""
     y, P = target.y.astype(np.float64), target.groups
     if P is None:
-        return _Left(y, 0.0, 0.0)
+        return Left(y, 0.0, 0.0)
     scaled = P / variance[:, None]
     H = np.eye(P.shape[1]) + P.T @ scaled
     inverse = np.linalg.inv(H)
     told = P.shape[1] - float(np.trace(inverse))
-    return _Left(y - P @ (inverse @ (scaled.T @ y)), told, float(np.linalg.slogdet(H)[1]))
+    return Left(y - P @ (inverse @ (scaled.T @ y)), told, float(np.linalg.slogdet(H)[1]))
 
 
 def nothing(target: Target, prior: Prior) -> Fit:
@@ -199,7 +209,7 @@ def nothing(target: Target, prior: Prior) -> Fit:
     d, n = target.X.shape[1], len(target.y)
     at = TYPICAL
     for _ in range(STEPS_ALONE):
-        left = _levels(np.exp(at) * target.noise, target)
+        left = beside_levels(np.exp(at) * target.noise, target)
         squares = float((np.square(left.y) / target.noise).sum()) / 2
         slope = (n - left.told) / 2 - squares * np.exp(-at) + (at - TYPICAL) / SPREAD**2
         at -= np.clip(slope / (squares * np.exp(-at) + 1 / SPREAD**2), -LONGEST, LONGEST)

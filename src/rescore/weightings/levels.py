@@ -18,8 +18,8 @@ from rescore.graph.dag import topological_order
 from rescore.moments import Cells, Matrix, Weights, simplest
 from rescore.protocols import Mask, Problem
 from rescore.solvers.curvature_orders import curvature_order
-from rescore.solvers.gaussian_inputs import prepare, shares
-from rescore.solvers.gaussian_orders import FEW, Costs, consistent, spread_rows, total
+from rescore.solvers.gaussian_inputs import prepare, shares, spread_rows
+from rescore.solvers.gaussian_orders import FEW, Costs, consistent, total
 from rescore.solvers.relevance import Prior
 from rescore.solvers.smooth_features import Basis
 from rescore.solvers.smooth_search import SmoothSearch
