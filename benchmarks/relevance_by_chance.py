@@ -5,9 +5,9 @@
 y is a function of some true inputs and noise; one more input has nothing to do with it.  Printed:
 how often its log evidence, everything else fitted anew, exceeds what half a χ² with one degree of
 freedom (a relevance that cannot be negative) would exceed so often.  Shares at or below the
-nominal ones mean that ``false_edges`` is kept.  Under the price of the search for inputs, and
-under the prior of the final fits before it has learned anything, the unrelated input started
-from little and from as much as others have.
+nominal ones mean that ``false_edges`` is kept.  Under the price of the search for inputs, under
+the prior of the final fits before it has learned anything, and under one that has learned how
+relevant inputs are, the unrelated input started from little and from as much as others have.
 
 With ``--tables``: the edges that the whole learner finds in so many tables of noise alone, where
 ``false_edges`` says how many there should be in each.
@@ -25,7 +25,7 @@ from rescore.solvers.gaussian_covariance import Target
 from rescore.solvers.relevance import ENTRY, RELAXED, Prior, fresh, maximise
 
 ROWS, COLUMNS, SHARES = 300, 12, (0.1, 0.03, 0.01, 0.003)
-PRIORS = {"price": RELAXED, "prior": Prior()}
+PRIORS = {"price": RELAXED, "prior": Prior(), "learned": Prior(spread=0.35, width=0.4)}
 
 
 def gain(true, rng, prior):
@@ -57,7 +57,7 @@ def single_inputs(repeats):
         rng = np.random.default_rng(true)
         gains = np.array([gain(true, rng, prior) for _ in range(repeats)])
         shares = [(gains > chi2.isf(2 * share, 1) / 2).mean() for share in SHARES]
-        print(f"{name} {true:5d}", *[f"{share:13.1%}" for share in shares], sep="  ", flush=True)
+        print(f"{name:7s} {true:3d}", *[f"{share:13.1%}" for share in shares], sep="  ", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rescore.solvers.gaussian_orders import Costs, Found, improved, total
+from rescore.solvers.gaussian_orders import Costs, Found, completed, improved, total
 
 FREE = np.zeros((4, 4), dtype=bool)
 
@@ -47,3 +47,24 @@ def test_required_causes_stay_in_front(costs):
     required[2, 0] = True
     found = settled(costs, (2, 3, 0, 1), required)
     assert found.order.index(2) < found.order.index(0)
+
+
+def test_a_cause_that_a_fit_lacks_comes_in():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(150, 3))
+    X[:, 2] = np.sin(2 * X[:, 0]) + np.sin(2 * X[:, 1]) + 0.3 * X[:, 2]
+    X = ((X - X.mean(axis=0)) / X.std(axis=0)).astype(np.float32)
+    costs, order = Costs(X, np.ones(X.shape), ~np.eye(3, dtype=bool)), (0, 1, 2)
+    found = Found(order, {0: costs.fit(0, ()), 1: costs.fit(1, (0,)), 2: costs.fit(2, (0,))})
+    assert set(found.fits[2].inputs) == {0}
+    again = completed(costs, found)
+    assert set(again.fits[2].inputs) == {0, 1}
+    assert total(again.fits) < total(found.fits) - 10
+    assert again.order == order
+
+
+def test_nothing_comes_in_where_nothing_is_lacking(costs):
+    order = (0, 1, 2, 3)
+    found = Found(order, costs.along(order))
+    assert total(completed(costs, found).fits) <= total(found.fits)
+    assert set(completed(costs, found).fits[3].inputs) == {2}

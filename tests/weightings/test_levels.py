@@ -81,6 +81,12 @@ def test_groups_that_differ_in_noise_alone_are_left_to_others():
     assert sum(groups_in(X) is not None for X in tables) <= 1
 
 
+def test_more_groups_than_differ_in_noise_are_not_found_for_their_levels():
+    """Loud and quiet rows of a joint table split into four have levels, and say less than two."""
+    data = rs.simulate("ER", 2, 8, 600, "gp", groups=(0.8, 0.2), noise_scale=0.1, random_state=2)
+    assert groups_in(data.X.to_numpy()) is None
+
+
 def test_units_and_the_order_of_rows_and_columns_do_not_matter(curved):
     X = curved[0].to_numpy()
     turned = np.random.default_rng(1).permutation(len(X))

@@ -20,6 +20,7 @@ from rescore.solvers.gaussian_orders import (
     FEW,
     Costs,
     Found,
+    completed,
     consistent,
     gathered,
     improved,
@@ -168,7 +169,8 @@ class GaussianProcessBackbone:
         if not self._last(search):
             return self._told(self._at_level(problem, w, search, search.level + 1))
         if search.gatherings < GATHERINGS and (search.gatherings == 0 or search.found.moves > 0):
-            found = gathered(search.costs, search.found, required)
+            every = completed(search.costs, search.found) if not search.gatherings else search.found
+            found = gathered(search.costs, every, required)
             return self._told(search._replace(found=found, gatherings=search.gatherings + 1))
         return self._told(self._cut(problem, search, required), Status.CONVERGED)
 

@@ -211,6 +211,25 @@ class Costs:
         stake = np.where(chosen, np.inf, 0.0)
         return self._settled(j, nothing._replace(theta=start, stake=stake))
 
+    def completed(self, j: int, before: Order, fit: Fit) -> Fit:
+        """With inputs that gain as soon as they are a little relevant, whatever the slope at zero.
+
+        The evidence can rise by much more than its slope and information there promise.
+        """
+        out = self.candidates(j, before) & (fit.relevance == 0)
+        if len(fit.inputs) == 0 or not out.any():
+            return fit
+        theta, target = fit.theta.copy(), self.target(j)
+        for i in np.flatnonzero(out):
+            trial = np.where(np.arange(len(theta)) == i, ENTRY, fit.theta)
+            if fit.cost - cost(trial, target, self.prior) > IDLE:
+                theta[i] = ENTRY
+        if (theta == fit.theta).all():
+            return fit
+        more = self._settled(j, self._relaxed(j, theta[:-2] > 0, theta))
+        self.remember(j, before, min(fit, more, key=lambda one: one.cost))
+        return self.fit(j, before)
+
     def remember(self, j: int, before: Iterable[int], fit: Fit) -> None:
         """A fit on these predecessors found in another way, if none is known to cost less."""
         key = j, frozenset(np.flatnonzero(self.candidates(j, before)).tolist())
@@ -347,6 +366,13 @@ def _confirmed(costs: Costs, found: Found, guess: _Move) -> _Move:
         changed[u] = costs.fit(u, new[u], found.fits[u], guess.fits[u])
         gain += found.fits[u].cost - changed[u].cost
     return _Move(guess.order, gain, changed)
+
+
+def completed(costs: Costs, found: Found) -> Found:
+    """The same order, where every variable has been asked for inputs that it still lacks."""
+    before = _predecessors(found.order)
+    fits = {v: costs.completed(v, before[v], fit) for v, fit in found.fits.items()}
+    return found._replace(fits=fits)
 
 
 def gathered(costs: Costs, found: Found, required: Mask) -> Found:

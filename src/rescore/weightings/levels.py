@@ -36,7 +36,8 @@ TINY = float(np.finfo(float).tiny)
 def level_groups(problem: Problem, rival: Matrix) -> Mixture | None:
     """Groups with levels of their own, if the table is shorter to describe with them.
 
-    Shorter than as one group, and than in the groups (n, K) of a ``rival``.
+    Shorter than as one group, than in the groups (n, K) of a ``rival``, and than in groups found on
+    the way whose levels are worth nothing: then it is their noise alone that differs.
 
     Examples
     --------
@@ -54,22 +55,23 @@ def level_groups(problem: Problem, rival: Matrix) -> Mixture | None:
         if best is None and most > FEW_GROUPS:
             break
         found = _candidate(problem, most)
-        if found is None or not found.shortest_of(others):
+        if not _pays(found.mixture, float(problem.row_counts().sum())):
+            others.append(found)
             continue
         # Of levels either way: all rows tell how many groups, better than processes on a few.
-        if best is None or found.by_functions < best.by_functions:
+        if found.shortest_of(others) and (best is None or found.by_functions < best.by_functions):
             best = found
     return None if best is None else best.mixture
 
 
-def _candidate(problem: Problem, most: int) -> "Described | None":
+def _candidate(problem: Problem, most: int) -> "Described":
     """Groups around straight lines, found again in what smooth functions leave in them."""
     mechanisms = most > FEW_GROUPS  # of their own, which take most of the time
     first = Environments(most_groups=most, mechanisms=mechanisms).first(problem).mixture
     counts = problem.row_counts()
     left = Described(problem, first.membership).smooth.left
     found = expectation_maximisation(left, counts, first.membership)
-    return Described(problem, found.membership) if _pays(found, float(counts.sum())) else None
+    return Described(problem, found.membership)
 
 
 class Smooth(NamedTuple):
