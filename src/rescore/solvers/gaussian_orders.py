@@ -5,7 +5,7 @@ over variables, and a variable's cost changes only if its predecessors change by
 so most of what a move costs is known already.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -197,19 +197,12 @@ class Costs:
             for k, v in enumerate(order)
         }
 
-    def acting_together(self, j: int, candidates: Mask, pairs: Pairs, present: Fit) -> Fit:
-        """A fit on the set of candidates that explains j best, however little each of them shows.
-
-        The present one where that set promises clearly less.
-        """
-        nothing = self.fit(j, ())
-        chosen, promised = likely_set(self.target(j), candidates, pairs, self.prior)
-        if promised < nothing.cost - present.cost - DOUBT:
-            return present
+    def acting_together(self, j: int, chosen: Mask) -> Fit:
+        """A fit on a set of inputs, however little each of them shows."""
         start = fresh(chosen, self.prior)
         start[:-2][chosen] = self.prior.relevance
         stake = np.where(chosen, np.inf, 0.0)
-        return self._settled(j, nothing._replace(theta=start, stake=stake))
+        return self._settled(j, self.fit(j, ())._replace(theta=start, stake=stake))
 
     def completed(self, j: int, before: Order, fit: Fit) -> Fit:
         """With inputs that gain as soon as they are a little relevant, whatever the slope at zero.
@@ -378,28 +371,42 @@ def completed(costs: Costs, found: Found) -> Found:
 def gathered(costs: Costs, found: Found, required: Mask) -> Found:
     """One round: every variable whose inputs show little is asked for a set that acts together.
 
-    Among all others, wherever the order has them, or among those that it does not lead to; it goes
-    behind them, alone or with what it leads to.
+    Among all others, wherever the order has them, and if that has some that it leads to, also among
+    those it does not; it goes behind them, alone or with what it leads to.
     """
     order, fits, moves = found.order, dict(found.fits), 0
     pairs = Pairs.of(costs.X, costs.prior)
     for v in found.order:
         if not costs.makeshift(v, fits[v]):
             continue
-        companies = dict.fromkeys([(v,), _led_to(v, order, fits)])
-        tried = [_behind(costs, order, fits, company, pairs) for company in companies]
-        pays = [move for move in tried if move.gain > PAYS and _obeys(move.order, required)]
+        moved = (_behind(costs, order, fits, *one) for one in _sets(costs, order, fits, v, pairs))
+        pays = [move for move in moved if move.gain > PAYS and _obeys(move.order, required)]
         if pays:
             order, _, changed = max(pays, key=lambda move: move.gain)
             fits, moves = fits | changed, moves + 1
     return Found(order, fits, moves)
 
 
-def _behind(costs: Costs, order: Order, fits: Fits, company: Order, pairs: Pairs) -> _Move:
-    """The first of a company behind the set of others that acts on it together, the company too."""
+def _sets(
+    costs: Costs, order: Order, fits: Fits, v: int, pairs: Pairs
+) -> Iterator[tuple[Order, Mask]]:
+    """Sets of inputs that promise v more than it has, each with what goes behind it."""
+    with_all, has = _led_to(v, order, fits), costs.fit(v, ()).cost - fits[v].cost
+    for company in dict.fromkeys([(v,), with_all]):
+        candidates = costs.candidates(v, [u for u in order if u not in company])
+        chosen, promised = likely_set(costs.target(v), candidates, pairs, costs.prior)
+        apart = not chosen[list(with_all)].any()
+        if promised > has - DOUBT:
+            yield with_all if apart else company, chosen
+        if apart:  # of the set that was found among all none is led to
+            return
+
+
+def _behind(costs: Costs, order: Order, fits: Fits, company: Order, chosen: Mask) -> _Move:
+    """The first of a company behind the inputs that act on it together, the company too."""
     v, k = company[0], order.index(company[0])
     others = [u for u in order if u not in company]
-    fit = costs.acting_together(v, costs.candidates(v, others), pairs, fits[v])
+    fit = costs.acting_together(v, chosen)
     place = max(k, *(others.index(i) + 1 for i in fit.inputs), 0)
     lost = sum(fits[u].stake[v] for u in others[k:place] if fits[u].relevance[v] > 0)
     gain = fits[v].cost - fit.cost
