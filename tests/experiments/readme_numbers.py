@@ -62,12 +62,15 @@ def linear_peers():
 
 def nonlinear_peers():
     name, peer = "nonlinear_against_peers", "gcastle NOTEARS-MLP"
+    process = {"`rs.GaussianProcess()`, also in any other units": "GaussianProcess"}
     ours = {
-        ("gp", 10, 4): {"`rs.GranDAG()`": "GranDAG", "`rs.NotearsMLP()`": "NotearsMLP"},
-        ("gp", 20, 2): {
+        ("gp", 10, 4): process | {"`rs.GranDAG()`": "GranDAG", "`rs.NotearsMLP()`": "NotearsMLP"},
+        ("gp", 20, 2): process
+        | {
             "`rs.NotearsMLP()`": "NotearsMLP",
             "`rs.NotearsMLP(n_starts=2)`": "NotearsMLP 2 starts",
         },
+        ("gp", 20, 4): process | {"`rs.NotearsMLP()`": "NotearsMLP"},
         ("gp-add", 20, 4): {
             "`rs.Additive()`, also in any other units": "Additive",
             "`rs.NotearsMLP()`": "NotearsMLP",

@@ -56,7 +56,7 @@ def test_the_pages_of_the_benchmarks_are_made_from_their_records_alone(tmp_path,
     monkeypatch.setattr(sys, "argv", ["pages.py", "-o", str(tmp_path)])
     runpy.run_path(str(root / "benchmarks" / "pages.py"), run_name="__main__")
     made = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
-    assert len(made) == 4
+    assert len(made) == 5
     for name, text in made.items():
         there = (root / "results" / name).read_text(encoding="utf-8")
         headings = [re.findall(r"^#+ .*", page, flags=re.M) for page in (text, there)]
