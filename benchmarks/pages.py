@@ -203,14 +203,15 @@ def nonlinear_rows() -> Iterator[str]:
 def nonlinear() -> Iterator[str]:
     table, limit = records("nonlinear_against_peers"), records("nonlinear_limit")
     alike = table[~table["learner"].str.contains("standardised")]
-    best = alike.groupby([*SETTING, "learner"])["shd"].mean().unstack()
-    ours = best.drop(columns=[name for name in best if "gcastle" in name])
-    joint = ours.loc["gp"]
+    ours = alike[(alike["mechanism"] == "gp") & ~alike["learner"].str.contains("gcastle")]
+    shd = ours.pivot(index=[*SETTING, "seed"], columns="learner", values="shd")
+    same = shd[shd["GaussianProcess"].notna()]  # data sets, for all learners
+    joint = same.dropna(axis=1, how="all").groupby(SETTING).mean()
     first = int((joint["GaussianProcess"] <= joint.min(axis=1)).sum())
     yield "# Nonlinear learners, and what the rows allow"
     yield (
-        f"**Verdict.** Of {joint['GaussianProcess'].notna().sum()} settings of joint Gaussian "
-        f"processes in which it was fitted, `GaussianProcess` has the lowest mean SHD in {first}."
+        f"**Verdict.** Of {len(joint)} settings of joint Gaussian processes where it was fitted, "
+        f"`GaussianProcess` has the lowest mean SHD of ours, on the same data sets, in {first}."
     )
     yield (
         "2,000 rows, ER and SF graphs, seeds from 0 on, not used in development; every learner at "

@@ -62,7 +62,7 @@ def linear_peers():
 
 def nonlinear_peers():
     name, peer = "nonlinear_against_peers", "gcastle NOTEARS-MLP"
-    process = {"`rs.GaussianProcess()`, also in any other units": "GaussianProcess"}
+    process = {"`rs.GaussianProcess()`": "GaussianProcess"}
     ours = {
         ("gp", 10, 4): process | {"`rs.GranDAG()`": "GranDAG", "`rs.NotearsMLP()`": "NotearsMLP"},
         ("gp", 20, 2): process
