@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 
+import rescore as rs
 from rescore.experiments import Experiment, Trial
 from rescore.experiments.pages import COMPARED, MEANS, PROTOCOL, contents, html
 from rescore.experiments.released import Redrawn, _redrawn
-from rescore.experiments.running import learner, run_trial
+from rescore.experiments.running import dataset, learner, run_trial
 from rescore.experiments.store import Store
 from rescore.learners.networks import Weighted
 from rescore.protocols import Problem
+from rescore.pruning.cam import cam_prune
 from rescore.solvers.compilation import float64
 
 CUTS = [0.1, 0.3]
@@ -72,6 +74,22 @@ def test_cut_offs_score_the_graph_without_weaker_edges():
     low, high = found["cut_offs"]
     assert (low["shd"], low["edges"]) == (found["shd"], found["edges"])
     assert (high["shd"], high["edges"]) == (5, 0)
+
+
+def test_cut_offs_of_cam_prune_one_fit_at_several():
+    data = {"source": "simulate", "nodes": 5, "samples": 300, "degree": 1, "mechanism": "gp-add"}
+    everything = {"learner": "GranDAG", "parameters": {"prune": "cam", "cutoff": 1.0, "h_tol": 0.1}}
+    found = run_trial(Trial(data, everything | {"cam_cut_offs": [1.0, 0.001]}, 0))["result"]
+    model = learner(everything, 0).fit(dataset(data, 0).X)
+    for one in found["cut_offs"]:
+        pruned = cam_prune(dataset(data, 0).X, model, one["cut_off"])
+        assert (one["shd"], one["edges"]) == _scores(dataset(data, 0).truth, pruned)
+    assert [one["edges"] < found["edges"] for one in found["cut_offs"]] == [False, True]
+
+
+def _scores(truth, graph):
+    scores = rs.evaluate(truth, graph)
+    return scores.shd, scores.edges
 
 
 def test_redrawn_weights_are_others_at_every_evaluation_and_the_same_at_the_same_one():

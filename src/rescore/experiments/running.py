@@ -165,8 +165,10 @@ def _measured(trial: Trial, limit: float) -> Record:
         result["held_out"] = round(model.score(held_out), DIGITS)
     if trial.method.get("keep") == "rows":
         result["rows"] = _rows(data, model)
-    if "cut_offs" in trial.method:
-        result["cut_offs"] = [_cut(data, model, cut) for cut in trial.method["cut_offs"]]
+    for name in CUTS.keys() & trial.method.keys():
+        result["cut_offs"] = [
+            _at_cut_off(data, CUTS[name](data, model, cut), cut) for cut in trial.method[name]
+        ]
     status = "ok" if model.status_ is Status.CONVERGED else "not converged"
     return {"status": status, "result": result}
 
@@ -198,10 +200,26 @@ def _rows(data: Any, model: Any) -> dict[str, list[Any]]:
     return rows if data.groups is None else rows | {"group": data.groups.astype(str).tolist()}
 
 
-def _cut(data: Any, model: Any, cut: float) -> dict[str, Any]:
-    """The scores of the graph without edges weaker than ``cut``."""
-    W = model.adjacency_matrix_
-    found = evaluate(data.truth, W.where(W.abs() >= cut, 0.0))
+def _without_weak(_: Any, model: Any, least: float) -> pd.DataFrame:
+    W: pd.DataFrame = model.adjacency_matrix_
+    return W.where(W.abs() >= least, 0.0)
+
+
+def _without_needless(data: Any, model: Any, most: float) -> pd.DataFrame:
+    """CAM's pruning as published, on the rows as they are: p-values at most so large."""
+    from rescore.pruning.cam import cam_prune
+
+    pruned: pd.DataFrame = cam_prune(data.X, model, most)
+    return pruned
+
+
+# Graphs of one fit at several cut-offs, by the name of their list in a declaration.
+CUTS = {"cut_offs": _without_weak, "cam_cut_offs": _without_needless}
+
+
+def _at_cut_off(data: Any, W: pd.DataFrame, cut: float) -> dict[str, Any]:
+    """The scores of a graph at a cut-off."""
+    found = evaluate(data.truth, W)
     return {"cut_off": cut} | {name: _number(found[name]) for name in HEADINGS}
 
 
