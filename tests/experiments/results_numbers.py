@@ -3,11 +3,10 @@
 Each function yields pieces of the page, in which every number comes from a record or was published.
 """
 
-from collections import Counter
 from functools import cache
 from pathlib import Path
 
-from rescore.experiments import declared, find
+from rescore.experiments import find
 from rescore.experiments.conclusions import (
     against_chance,
     beside,
@@ -311,37 +310,6 @@ def where_gains_come_from():
     yield f"its cut-offs gain {span(percent(cut), 0)} % in {len(cut)}, within chance"
 
 
-# Experiments whose records were made again with the learners of today.
-RENEWED = {"chain", "corrupted-rows", "effect-of-network-size", "effect-of-tau", "sachs-groups"}
-RENEWED |= {"synthetic-nonlinear", "weights-at-tau", "heterogeneous", "weights-and-losses", "sachs"}
-RENEWED |= {"published-gains"}
-LINEAR_PATHS = ("Notears", "Golem", "Dagma")
-
-
-def out_of_date():
-    again = {case.trial.key for name in RENEWED for case in find(name).cases()}
-    trials = {
-        case.trial.key: case.trial.method
-        for experiment in declared()
-        for case in experiment.cases()
-        if case.trial.key in records() and case.trial.key not in again
-    }
-    counts = Counter(map(_changed_since, trials.values()))
-    yield f"NOTEARS-MLP along its own path ({counts['path']:,} trials;"
-    yield f"automatic weights around NOTEARS, GOLEM and DAGMA ({counts['automatic']:,})"
-    yield f"NOTEARS-MLP with the published objective ({counts['paper']:,} trials"
-
-
-def _changed_since(method):
-    learner = method["learner"]
-    if {"released", "cut_offs"} & set(method):  # declared and run with the learners of today
-        return "today"
-    if learner == "NotearsMLP":
-        return "paper" if method.get("parameters", {}).get("scheme") == "paper" else "path"
-    automatic = learner in LINEAR_PATHS and method.get("rescore") == {}
-    return "automatic" if automatic else "today"
-
-
 def oracle_linear():
     name = "oracle-linear"
     zero = {m: int((only(means(name), method=m)["shd"] == 0).sum()) for m in means(name)["method"]}
@@ -421,8 +389,8 @@ def behind_with_the_truth_in_sight():
 SAID = (
     heterogeneous_linear, heterogeneous_nonlinear, ranks_of_the_minority, rows_alike_linear,
     rows_alike_nonlinear, dense_graphs, effect_of_lambda, chain, corrupted_rows, effect_of_tau,
-    network_size, sachs, sachs_groups, cost, where_gains_come_from, out_of_date,
-    oracle_linear, oracle_nonlinear, search_without_truth, behind, behind_on_corrupted_rows,
+    network_size, sachs, sachs_groups, cost, where_gains_come_from, oracle_linear,
+    oracle_nonlinear, search_without_truth, behind, behind_on_corrupted_rows,
     behind_with_the_truth_in_sight,
 )  # fmt: skip
 # What is no measurement: how data and settings are described.
