@@ -18,6 +18,7 @@ from rescore.solvers.gaussian_covariance import Target
 from rescore.solvers.gaussian_inputs import Inputs, prepare, spread_rows
 from rescore.solvers.gaussian_orders import (
     FEW,
+    SETTLED,
     Costs,
     Found,
     completed,
@@ -32,7 +33,7 @@ from rescore.solvers.relevance import Fit, Prior, fresh, learned
 from rescore.validation import check_integer, check_number, check_seed
 
 LEVELS = FEW, 1000  # rows on which orders are compared first, before all rows decide
-ROUNDS = 4  # of moves in the order on each of them, at most
+ROUNDS = 8  # of moves in the order on each of them, at most
 GATHERINGS = 2  # rounds of sets of causes that show themselves only together, at most
 
 
@@ -113,7 +114,8 @@ class _Search(NamedTuple):
 
     inputs: Inputs
     found: Found
-    proposed: Found | None = None  # from which the search started, and on more rows starts again
+    waiting: tuple[Found, ...] = ()  # proposals from which the search on few rows is to start yet
+    rivals: tuple[Found, ...] = ()  # where it ended from others, and from where it began
     costs: Any = None  # Costs on the rows of this level, and on those of the one before it
     fewer: Any = None
     w: Weights | None = None  # the weights that they belong to
@@ -129,9 +131,9 @@ class GaussianProcessBackbone:
 
     ``p`` is the evidence of a Gaussian process with a relevance per input (`solvers.relevance`),
     the noise variance of cell ij being ``v_j / c_ij``, c the weights in rows.  Steps: proposed
-    orders, of which the best is kept; rounds of moves in the order, on more and more rows up to
-    ``most_rows``; on the last of them, sets of causes that show themselves only together, and the
-    parents.
+    orders; rounds of moves on few rows from the best of each kind; from the best of what they led
+    to, rounds on more and more rows up to ``most_rows``; on the last of them, sets of causes that
+    show themselves only together, and the parents.
     """
 
     false_edges: float = 0.2
@@ -166,6 +168,8 @@ class GaussianProcessBackbone:
         if search.round < ROUNDS and (search.round == 0 or search.found.moves > 0):
             found = improved(search.costs, search.found, required, search.fewer)
             return self._told(search._replace(found=found, round=search.round + 1))
+        if search.waiting:
+            return self._told(self._from_next(search))
         if not self._last(search):
             return self._told(self._at_level(problem, w, search, search.level + 1))
         if search.gatherings < GATHERINGS and (search.gatherings == 0 or search.found.moves > 0):
@@ -234,31 +238,46 @@ class GaussianProcessBackbone:
         return spread_rows(len(search.inputs.X), self._levels(search.inputs)[search.level])
 
     def _proposed(self, problem: Problem, w: Weights, search: _Search) -> _Search:
-        """The best of the proposed orders, by evidence on few rows."""
+        """The proposed orders that are best by evidence on few rows, one of each kind.
+
+        Functions of many causes do not show on few rows, so that an order from graphs of the
+        stronger ones looks better there than one from curvature with half as many errors.
+        """
         inputs = search.inputs
         required = inputs.inward(problem.required)
         costs = self._costs(problem, w, search, Prior())
         place = np.argsort(inputs.columns)
-        proposed = islice(self._orders(problem, w, inputs), self.n_starts)
-        orders = ([int(place[v]) for v in order] for order in proposed)
-        unlike = dict.fromkeys(consistent(order, required) for order in orders)
-        tried = [Found(order, costs.along(order)) for order in unlike]
-        best = min(tried, key=lambda one: total(one.fits))
-        return search._replace(w=w, costs=costs, found=best, proposed=best)
+        best: dict[str, Found] = {}
+        for kind, order in islice(self._orders(problem, w, inputs), self.n_starts):
+            obeying = consistent([int(place[v]) for v in order], required)
+            tried = Found(obeying, costs.along(obeying))
+            best[kind] = _cheapest([best.get(kind, tried), tried])
+        first, *others = _unlike(sorted(best.values(), key=lambda one: total(one.fits)))
+        waiting = tuple(others)
+        return search._replace(w=w, costs=costs, found=first, waiting=waiting, rivals=(first,))
 
-    def _orders(self, problem: Problem, w: Weights, inputs: Inputs) -> Iterator[list[int]]:
-        """Of the columns; by curvature, by smooth additive functions, by networks."""
+    def _from_next(self, search: _Search) -> _Search:
+        """The search on few rows from another proposal; where it ended is kept."""
+        begun, *waiting = search.waiting
+        found = Found(begun.order, search.costs.along(begun.order, begun.fits))
+        rivals = (*search.rivals, search.found)
+        return search._replace(found=found, waiting=tuple(waiting), rivals=rivals, round=0)
+
+    def _orders(
+        self, problem: Problem, w: Weights, inputs: Inputs
+    ) -> Iterator[tuple[str, list[int]]]:
+        """Of the columns; by curvature, and by graphs of additive functions and of networks."""
         from rescore.learners.additive import AdditiveBackbone
 
         most = min(LEVELS[-1], self.most_rows)
-        yield curvature_order(problem, w, inputs, standard=True, most=most)
+        yield "curvature", curvature_order(problem, w, inputs, standard=True, most=most)
         additive = AdditiveBackbone()
         found = additive.step(problem, w, additive.init(problem))
-        yield list(topological_order(additive.adjacency(found)))
-        yield curvature_order(problem, w, inputs, standard=False, most=most)
-        yield self._by_networks(problem, w, "equal")
+        yield "graph", list(topological_order(additive.adjacency(found)))
+        yield "curvature", curvature_order(problem, w, inputs, standard=False, most=most)
+        yield "graph", self._by_networks(problem, w, "equal")
         standard = replace(problem, rows=problem.rows.standardised(problem.prior))
-        yield self._by_networks(standard, w, "unequal")
+        yield "graph", self._by_networks(standard, w, "unequal")
 
     def _by_networks(self, problem: Problem, w: Weights, variance: str) -> list[int]:
         from rescore.learners.networks import outward
@@ -276,13 +295,17 @@ class GaussianProcessBackbone:
         fewer = search.costs if level > search.level else None
         prior = self._learned(problem, search)
         costs = self._costs(problem, w, search._replace(level=level), prior)
-        rivals = [search.found]
-        if level == 1 and search.proposed is not None:
-            rivals.append(search.proposed)
-        tried = [Found(one.order, costs.along(one.order, one.fits)) for one in rivals]
-        found = min(tried, key=lambda one: total(one.fits))
+        rivals = _unlike([search.found, *(search.rivals if level == 1 else ())])
+        found = _cheapest([Found(one.order, costs.along(one.order, one.fits)) for one in rivals])
         return search._replace(
-            found=found, costs=costs, fewer=fewer, w=w, level=level, round=0, worth=None
+            found=found,
+            rivals=() if level else search.rivals,
+            costs=costs,
+            fewer=fewer,
+            w=w,
+            level=level,
+            round=0,
+            worth=None,
         )
 
     def _reweighted(self, problem: Problem, w: Weights, search: _Search) -> _Search:
@@ -313,6 +336,16 @@ class GaussianProcessBackbone:
         kept = {j: one.fit for j, one in found.items()}
         worth = np.column_stack([worths(targets[j], kept[j], prior) for j in range(len(kept))])
         return search._replace(found=search.found._replace(fits=kept), worth=worth)
+
+
+def _cheapest(found: list[Found]) -> Found:
+    return min(found, key=lambda one: total(one.fits))
+
+
+def _unlike(found: list[Found]) -> list[Found]:
+    """Those that cost something else on the same rows: orders may differ where nothing tells."""
+    costs = [round(total(one.fits) / SETTLED) for one in found]
+    return [one for k, one in enumerate(found) if costs[k] not in costs[:k]]
 
 
 def _pairs(problem: Problem) -> int:
