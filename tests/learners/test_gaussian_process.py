@@ -6,6 +6,7 @@ from rescore.algorithm import rescore
 from rescore.graph.dag import is_dag
 from rescore.learners.gaussian_process import GaussianProcessBackbone
 from rescore.protocols import Problem, Status
+from rescore.solvers.gaussian_orders import total
 from rescore.weightings import Uniform
 
 TRUE = {(0, 2), (1, 2), (2, 3)}
@@ -103,3 +104,29 @@ def test_weights_that_change_before_every_step_do_not_keep_the_search_from_endin
     model = rs.ReScore(rs.GaussianProcess(n_starts=1, most_rows=60), tau=0.3, loss="raw").fit(chain)
     assert model.diagnostics_["converged"]
     assert len(model.history_) < 10
+
+
+def test_the_search_starts_from_the_best_proposal_of_each_kind_and_the_best_end_is_kept(
+    joint, monkeypatch
+):
+    proposed = [("curvature", [3, 2, 1, 0]), ("graph", [0, 2, 1, 3]), ("graph", [2, 3, 0, 1])]
+    begun, costs = [], []
+
+    def orders(self, problem, w, inputs):
+        yield from proposed
+
+    def noted(costs, found, required, fewer=None):
+        begun.append(found.order)
+        return found  # no moves: where a search began is where it ends
+
+    monkeypatch.setattr(GaussianProcessBackbone, "_orders", orders)
+    monkeypatch.setattr("rescore.learners.gaussian_process.improved", noted)
+    problem, backbone = Problem.unconstrained(joint), GaussianProcessBackbone(n_starts=3)
+    state = backbone.init(problem)
+    while state.status is Status.RUNNING:
+        state = backbone.step(problem, problem.prior, state)
+        costs.append(total(state.params.found.fits))
+    columns = state.params.inputs.columns
+    starts = {tuple(columns[list(order)].tolist()) for order in begun[:2]}
+    assert starts == {tuple(proposed[0][1]), tuple(proposed[1][1])}
+    assert costs[4] == pytest.approx(min(costs[1], costs[3]))  # ends of both searches

@@ -172,6 +172,9 @@ class GaussianProcessBackbone:
             return self._told(self._from_next(search))
         if not self._last(search):
             return self._told(self._at_level(problem, w, search, search.level + 1))
+        if search.rivals:  # few rows are all there are
+            best = _cheapest(search.costs, [search.found, *search.rivals])
+            return self._told(search._replace(found=best, rivals=()))
         if search.gatherings < GATHERINGS and (search.gatherings == 0 or search.found.moves > 0):
             every = completed(search.costs, search.found) if not search.gatherings else search.found
             found = gathered(search.costs, every, required)
@@ -251,7 +254,7 @@ class GaussianProcessBackbone:
         for kind, order in islice(self._orders(problem, w, inputs), self.n_starts):
             obeying = consistent([int(place[v]) for v in order], required)
             tried = Found(obeying, costs.along(obeying))
-            best[kind] = _cheapest([best.get(kind, tried), tried])
+            best[kind] = min(best.get(kind, tried), tried, key=lambda one: total(one.fits))
         first, *others = _unlike(sorted(best.values(), key=lambda one: total(one.fits)))
         waiting = tuple(others)
         return search._replace(w=w, costs=costs, found=first, waiting=waiting, rivals=(first,))
@@ -295,10 +298,9 @@ class GaussianProcessBackbone:
         fewer = search.costs if level > search.level else None
         prior = self._learned(problem, search)
         costs = self._costs(problem, w, search._replace(level=level), prior)
-        rivals = _unlike([search.found, *(search.rivals if level == 1 else ())])
-        found = _cheapest([Found(one.order, costs.along(one.order, one.fits)) for one in rivals])
+        rivals = search.rivals if level == 1 else ()
         return search._replace(
-            found=found,
+            found=_cheapest(costs, [search.found, *rivals]),
             rivals=() if level else search.rivals,
             costs=costs,
             fewer=fewer,
@@ -338,8 +340,10 @@ class GaussianProcessBackbone:
         return search._replace(found=search.found._replace(fits=kept), worth=worth)
 
 
-def _cheapest(found: list[Found]) -> Found:
-    return min(found, key=lambda one: total(one.fits))
+def _cheapest(costs: Costs, found: list[Found]) -> Found:
+    """Of these orders the one that costs least on these rows."""
+    tried = (Found(one.order, costs.along(one.order, one.fits)) for one in _unlike(found))
+    return min(tried, key=lambda one: total(one.fits))
 
 
 def _unlike(found: list[Found]) -> list[Found]:
