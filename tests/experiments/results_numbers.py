@@ -320,7 +320,9 @@ def oracle_linear():
     where = {"graph": "ER", "degree": 4, "nodes": 10}
     golem = arrow(name, "GOLEM", **where)
     yield f"GOLEM in {zero['GOLEM + ReScore']} with and in {zero['GOLEM']} without"
-    yield f"(ER4, 10 nodes: {golem}, one data set of four)"
+    wrong = int((only(runs(name), method="GOLEM", **where)["shd"] > 0).sum())
+    assert (wrong, find(name).seeds) == (1, 10)
+    yield f"(ER4, 10 nodes: {golem}, one data set of ten)"
     assert means(name)["setting"].str.contains("lambda1=0.002").all()
 
 
